@@ -8,6 +8,7 @@ use evacuation_client::{Answer, Handler, Question};
 use crate::{
     context::{Context, Event},
     options::OnError,
+    owner::Owner,
     plain,
     verdict::Verdict,
     work::Work,
@@ -32,9 +33,7 @@ impl Handler for Answering {
     async fn asked(&self, question: Question) -> Answer {
         tracing::info!(evacuation = %question.name(), requesters = %question.wanted_by(), "asked");
         let told = question.clone();
-        let work = self
-            .work
-            .verdict(Some(question.uid().to_owned()), move || Context::of(Event::Ask, &told.newest()));
+        let work = self.work.verdict(Owner::of(&question), move || Context::of(Event::Ask, &told.newest()));
         tokio::pin!(work);
         let verdict = match tokio::time::timeout(HEAD_START, &mut work).await {
             Ok(verdict) => Some(verdict),

@@ -3,6 +3,8 @@
 use evacuation_client::Question;
 use serde::Serialize;
 
+use crate::owner::Owner;
+
 /// Cause of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) enum Event {
@@ -42,6 +44,9 @@ pub(crate) struct About {
     pub(crate) name: String,
     pub(crate) uid: String,
     pub(crate) pod: String,
+    /// True when nobody wants the pod to move: a person rehearses.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) rehearsal: bool,
     /// The requesters' names.
     pub(crate) requesters: Vec<String>,
     /// The first requester's reason.
@@ -63,6 +68,7 @@ impl Context {
             name: question.name().to_owned(),
             uid: question.uid().to_owned(),
             pod: question.pod().to_owned(),
+            rehearsal: question.is_rehearsal(),
             requesters: question.requesters().iter().map(|r| r.name.clone()).collect(),
             reason: first.and_then(|r| r.reason.clone()),
             message: first.and_then(|r| r.message.clone()),
@@ -75,9 +81,11 @@ impl Context {
         Self::default()
     }
 
-    /// The context of an evacuation that ended unnoticed: only its UID is known.
-    pub(crate) fn ended(uid: String) -> Self {
-        let about = About { uid, ..About::default() };
+    /// The context of an evacuation that ended unnoticed, or of a rehearsal that an evacuation ended: only
+    /// its UID is known.
+    pub(crate) fn ended(owner: &Owner) -> Self {
+        let uid = owner.uid().unwrap_or_default().to_owned();
+        let about = About { uid, rehearsal: owner.rehearses(), ..About::default() };
         Self { event: Event::Cancel, evacuation: Some(about) }
     }
 
@@ -102,6 +110,7 @@ impl Context {
                 ("EVACUATION_MESSAGE", &about.message),
                 ("EVACUATION_DEADLINE", &about.deadline),
             ];
+            variables.extend(about.rehearsal.then(|| ("EVACUATION_REHEARSAL", "true".to_owned())));
             variables.extend(optional.into_iter().filter_map(|(key, v)| Some((key, v.clone()?))));
         }
         // A process' environment cannot hold the zero byte.
@@ -131,6 +140,17 @@ mod tests {
         assert_eq!(value("EVACUATION_DEADLINE"), Some("2026-11-20T22:00:00+00:00"));
         assert_eq!(value("EVACUATION_REASON"), None);
         assert_eq!(value("EVACUATION_MESSAGE"), None);
+    }
+
+    #[test]
+    fn a_rehearsal_is_told_and_nothing_else_mentions_one() {
+        for rehearsal in [true, false] {
+            let about = About { rehearsal, ..About::default() };
+            let context = Context { event: Event::Ask, evacuation: Some(about) };
+            let told = context.environment().contains(&("EVACUATION_REHEARSAL", "true".to_owned()));
+            let body = serde_json::to_string(&context).unwrap();
+            assert_eq!((told, body.contains(r#""rehearsal":true"#)), (rehearsal, rehearsal), "{body}");
+        }
     }
 
     #[test]

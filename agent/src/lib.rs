@@ -19,9 +19,9 @@ mod context;
 pub mod fuzzing;
 mod health;
 mod install;
-mod log;
 mod options;
 mod output;
+mod owner;
 mod plain;
 mod pre_stop;
 mod process;
@@ -29,6 +29,5 @@ mod socket;
 mod verdict;
 mod work;
 
-pub use log::Stderr;
 pub use options::Options;
 pub use process::{Error, run};

@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
-use evacuation_agent::{Options, Stderr, run};
+use evacuation_agent::{Options, run};
 
 fn main() -> ExitCode {
     let options = Options::of_process();
-    // Both fail only when they were done before.
+    let log = options.log();
+    // It fails only when it was done before.
     rustls::crypto::ring::default_provider().install_default().ok();
-    tracing::subscriber::set_global_default(Stderr).ok();
+    // kube logs every failed request; the client crate logs those that matter.
+    log.start(&["kube_runtime", "kube_client"]);
     // One thread, and small ones for what blocks (files, names): the agent shares its app's memory limit.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -21,9 +23,6 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::FAILURE
-        }
+        Err(error) => log.failed(module_path!(), error.as_ref()),
     }
 }

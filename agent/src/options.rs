@@ -4,6 +4,8 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
+use machinery_logging::LogOptions;
+
 use crate::{action::Action, bounds::Bounds, call::LocalUrl};
 
 /// Answers evacuations for an app that cannot be changed.
@@ -21,6 +23,14 @@ impl Options {
     /// Reads the process's command line; ends the process, with an explanation, when it makes no sense.
     pub fn of_process() -> Self {
         Self::of(&std::env::args_os().collect::<Vec<_>>()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Returns the flags of the log. Modes that a person or a hook runs have no such flags.
+    pub fn log(&self) -> LogOptions {
+        match &self.mode {
+            Mode::Run(run) => run.log,
+            Mode::PreStop(_) | Mode::Install { .. } => LogOptions::default(),
+        }
     }
 
     pub(crate) fn of(words: &[OsString]) -> Result<Self, clap::Error> {
@@ -172,6 +182,8 @@ pub(crate) struct Run {
     /// Fail /readyz while evacuations cannot be watched. The pod is then not ready either.
     #[arg(long, requires = "health_address")]
     pub(crate) ready_needs_api: bool,
+    #[command(flatten)]
+    pub(crate) log: LogOptions,
 }
 
 #[derive(Args, Debug)]

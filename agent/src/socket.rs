@@ -12,7 +12,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{context::Context, verdict::Verdict, work::Work};
+use crate::{context::Context, owner::Owner, verdict::Verdict, work::Work};
 
 /// End of a preStop hook's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl fmt::Display for End {
 /// Runs the work until its verdict is not a delay.
 pub(crate) async fn finish(work: &Work) -> (End, String) {
     loop {
-        match work.verdict(None, Context::pre_stop).await {
+        match work.verdict(Owner::PreStop, Context::pre_stop).await {
             Verdict::Accept { message } => return (End::Done, message),
             Verdict::Refuse { message, .. } => return (End::Refused, message),
             Verdict::Failure { message } => return (End::Failed, message),

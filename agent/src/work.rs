@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{action::Action, bounds::Bounds, context::Context, verdict::Verdict};
+use crate::{action::Action, bounds::Bounds, context::Context, owner::Owner, verdict::Verdict};
 
 /// The app's work before it may go.
 ///
@@ -15,6 +15,9 @@ use crate::{action::Action, bounds::Bounds, context::Context, verdict::Verdict};
 /// not run again, unless its evacuation is canceled or another evacuation asks: then the first one ended
 /// unnoticed, without the pod having gone. The action of a cancellation runs after the run that it stopped,
 /// and before any later one.
+///
+/// A rehearsal is answered by the work that was done or is under way for others, and never becomes its owner.
+/// Work that was only rehearsed counts for nobody else: it is stopped, undone, and done anew.
 #[derive(Clone)]
 pub(crate) struct Work(Arc<Inner>);
 
@@ -28,9 +31,6 @@ struct Inner {
     shutdown: CancellationToken,
     tasks: TaskTracker,
 }
-
-/// Owner of the work: the UID of an evacuation, or a preStop hook, which cannot be canceled.
-pub(crate) type Owner = Option<String>;
 
 #[derive(Default)]
 enum State {
@@ -70,8 +70,8 @@ impl Work {
         context: impl FnOnce() -> Context + Send + 'static,
     ) -> Verdict {
         if let Some(earlier) = self.supersede(&owner) {
-            tracing::info!("evacuation {earlier} ended unnoticed: undoing the work that was done for it");
-            self.undo(&Context::ended(earlier)).await;
+            tracing::info!("undoing the work that was done for {earlier:?}, which another asker ends");
+            self.undo(&Context::ended(&earlier)).await;
         }
         let mut verdict = match self.join(owner, context) {
             Ok(verdict) => return verdict,
@@ -89,7 +89,7 @@ impl Work {
             let mut state = self.state();
             match &*state {
                 State::Running { owner, .. } | State::Accepted { owner, .. }
-                    if owner.as_deref() != context.uid() =>
+                    if owner.uid() != context.uid() =>
                 {
                     tracing::info!("the work continues: another evacuation or a preStop hook waits for it");
                     return;
@@ -102,17 +102,22 @@ impl Work {
         self.undo(&context).await;
     }
 
-    /// Returns the earlier evacuation, when another one asks for accepted work. The work then counts as not
-    /// done.
-    fn supersede(&self, asker: &Owner) -> Owner {
+    /// Returns the earlier owner, when another one asks for what was accepted or rehearsed. The work then
+    /// counts as not done.
+    fn supersede(&self, asker: &Owner) -> Option<Owner> {
         let mut state = self.state();
-        let State::Accepted { owner, .. } = &mut *state else {
-            return None;
+        let earlier = match &*state {
+            State::Accepted { owner, .. } => owner,
+            State::Running { owner, stop, .. } if owner.rehearses() && owner.is_superseded_by(asker) => {
+                stop.cancel();
+                owner
+            }
+            State::Running { .. } | State::Idle => return None,
         };
-        if asker.is_none() || owner == asker {
+        if !earlier.is_superseded_by(asker) {
             return None;
         }
-        let earlier = owner.take()?;
+        let earlier = earlier.clone();
         *state = State::Idle;
         Some(earlier)
     }
@@ -148,11 +153,11 @@ impl Work {
         let mut state = self.state();
         match &mut *state {
             State::Accepted { owner, message } => {
-                *owner = asker;
+                take_over(owner, asker);
                 Ok(Verdict::Accept { message: message.clone() })
             }
             State::Running { owner, verdict, .. } => {
-                *owner = asker;
+                take_over(owner, asker);
                 Err(verdict.clone())
             }
             State::Idle => {
@@ -179,17 +184,24 @@ impl Work {
             let mut state = self.state();
             // The state no longer belongs to a run that was canceled.
             if !stop.is_cancelled()
-                && let State::Running { owner, .. } = &mut *state
+                && let State::Running { owner, .. } = &*state
             {
                 *state = match &verdict {
                     Verdict::Accept { message } => {
-                        State::Accepted { owner: owner.take(), message: message.clone() }
+                        State::Accepted { owner: owner.clone(), message: message.clone() }
                     }
                     _ => State::Idle,
                 };
             }
         }
         sender.send_replace(Some(verdict));
+    }
+}
+
+/// Makes the last asker the owner, unless it only rehearses.
+fn take_over(owner: &mut Owner, asker: Owner) {
+    if !asker.rehearses() {
+        *owner = asker;
     }
 }
 
@@ -213,7 +225,11 @@ mod tests {
     }
 
     async fn ask(work: &Work, uid: &'static str) -> Verdict {
-        work.verdict(Some(uid.to_owned()), move || asked(uid, Event::Ask)).await
+        work.verdict(Owner::Evacuation(uid.to_owned()), move || asked(uid, Event::Ask)).await
+    }
+
+    async fn rehearse(work: &Work, uid: &'static str) -> Verdict {
+        work.verdict(Owner::Rehearsal(uid.to_owned()), move || asked(uid, Event::Ask)).await
     }
 
     /// Work that waits for a file to come before it is done; and its log.
@@ -249,10 +265,10 @@ mod tests {
             open(folder.path());
         };
         let (first, second, ()) =
-            tokio::join!(ask(&work, "a"), work.verdict(None, Context::pre_stop), opener);
+            tokio::join!(ask(&work, "a"), work.verdict(Owner::PreStop, Context::pre_stop), opener);
         let accept = Verdict::Accept { message: String::new() };
         assert_eq!((&first, &second), (&accept, &accept));
-        assert_eq!(work.verdict(None, Context::pre_stop).await, accept);
+        assert_eq!(work.verdict(Owner::PreStop, Context::pre_stop).await, accept);
         assert_eq!(log(), "run\n");
     }
 
@@ -299,9 +315,50 @@ mod tests {
         ask(&work, "b").await;
         assert_eq!(log(), "run\nundo\nrun\n");
         // What a preStop hook had done is not undone: the pod is on its way out.
-        work.verdict(None, Context::pre_stop).await;
+        work.verdict(Owner::PreStop, Context::pre_stop).await;
         ask(&work, "c").await;
         assert_eq!(log(), "run\nundo\nrun\n");
+    }
+
+    #[tokio::test]
+    async fn a_rehearsal_is_answered_by_the_work_for_others_and_its_end_stops_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, log) = work(folder.path());
+        let opener = async {
+            until(&log, "run\n").await;
+            work.cancel(asked("r", Event::Cancel)).await;
+            open(folder.path());
+        };
+        let (first, second, ()) = tokio::join!(ask(&work, "a"), rehearse(&work, "r"), opener);
+        let accept = Verdict::Accept { message: String::new() };
+        assert_eq!((&first, &second), (&accept, &accept));
+        // Nor when the work is done.
+        assert_eq!(rehearse(&work, "s").await, accept);
+        work.cancel(asked("s", Event::Cancel)).await;
+        assert_eq!(ask(&work, "a").await, accept);
+        assert_eq!(log(), "run\n");
+    }
+
+    #[tokio::test]
+    async fn what_was_only_rehearsed_is_undone_and_done_anew_for_an_evacuation_or_a_pre_stop_hook() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, log) = work(folder.path());
+        let real = async {
+            until(&log, "run\n").await;
+            let asked = ask(&work, "a");
+            let again = async {
+                until(&log, "run\nstopped\nundo\nrun\n").await;
+                open(folder.path());
+            };
+            tokio::join!(asked, again).0
+        };
+        let (rehearsed, asked_for) = tokio::join!(rehearse(&work, "r"), real);
+        assert!(matches!(rehearsed, Verdict::Failure { .. }), "{rehearsed:?}");
+        assert!(matches!(asked_for, Verdict::Accept { .. }), "{asked_for:?}");
+        work.cancel(asked("a", Event::Cancel)).await;
+        rehearse(&work, "s").await;
+        work.verdict(Owner::PreStop, Context::pre_stop).await;
+        assert_eq!(log(), "run\nstopped\nundo\nrun\nundo\nrun\nundo\nrun\n");
     }
 
     #[tokio::test]
@@ -313,7 +370,7 @@ mod tests {
         work.cancel(asked("a", Event::Cancel)).await;
         assert_eq!(log(), "run\n");
         // Nor does one of the evacuation whose pod is being stopped.
-        work.verdict(None, Context::pre_stop).await;
+        work.verdict(Owner::PreStop, Context::pre_stop).await;
         work.cancel(asked("b", Event::Cancel)).await;
         assert_eq!(log(), "run\n");
     }
@@ -340,7 +397,7 @@ mod tests {
         let deadline = Arc::new(Mutex::new("old"));
         let turn = work.0.turn.lock().await;
         let newest = deadline.clone();
-        let verdict = work.verdict(Some("a".to_owned()), move || {
+        let verdict = work.verdict(Owner::Evacuation("a".to_owned()), move || {
             let mut context = asked("a", Event::Ask);
             if let Some(about) = &mut context.evacuation {
                 about.deadline = Some((*newest.lock().unwrap()).to_owned());

@@ -30,6 +30,15 @@ pub const GATE_OPEN_CONDITION: &str = "gate.evacuation.dev/Open";
 /// it where the bridge to KubeVirt is on.
 pub const MIGRATE_RESPONDER: &str = "kubevirt.evacuation.dev/migrate";
 
+/// Finalizer that holds a DrainRequest of NVSentinel until it is complete, or its requests are withdrawn.
+pub const DRAIN_REQUEST_FINALIZER: &str = "evacuation.dev/drain-request";
+/// Finalizer that holds a NodeMaintenance of medik8s until its drain is taken back.
+pub const NODE_MAINTENANCE_FINALIZER: &str = "evacuation.dev/node-maintenance";
+/// Label of a node that medik8s' remediators leave alone.
+pub const EXCLUDED_LABEL: &str = "remediation.medik8s.io/exclude-from-remediation";
+/// Annotation of a node whose label [`EXCLUDED_LABEL`] the controller set.
+pub const EXCLUDED_ANNOTATION: &str = "bridge.evacuation.dev/excluded-from-remediation";
+
 /// Label of a namespace that opts its pods into refreshing, and annotation of a pod that opts it in or out.
 pub const REFRESH_ENABLED_ANNOTATION: &str = "refresh.evacuation.dev/enabled";
 /// Number of restarts of a container after which its pod is refreshed.

@@ -71,6 +71,10 @@ words! {
         Canceled,
         /// The last requester's deadline passed with GiveUp.
         DeadlineGaveUp,
+        /// Another pod of the PodGroup refused, the pods move together, and the policy was GiveUp.
+        PodGroupRefused,
+        /// It was a rehearsal, and every responder was asked.
+        Rehearsed,
     }
 }
 
@@ -87,8 +91,12 @@ words! {
         EvictionRejected,
         /// The API accepted the eviction, and the pod does not terminate.
         Terminating,
+        /// No responder was asked yet, because a PodDisruptionBudget lets no further pod be asked now.
+        AwaitingTurn,
         /// The pod's annotation cannot be read: the controller cannot ask its responders.
         UnreadableResponders,
+        /// Another pod of the PodGroup is not done, and the pods move together.
+        PodGroup,
         /// Reason of `Blocked=False`: nothing holds the eviction back any more, or the Evacuation has ended.
         NotBlocked,
     }
@@ -105,6 +113,8 @@ words! {
         Finished,
         /// The drain begins no node and asks no further pod.
         Paused,
+        /// No controller works on the drain. The API server writes it.
+        Unattended,
     }
 }
 
@@ -129,12 +139,16 @@ words! {
         ReplacementImage,
         /// A replacement crashes.
         ReplacementCrashing,
+        /// Another pod of the budget has not been ready for a minute.
+        ReplacementUnready,
         /// A responder asked for time.
         Delayed,
         /// A responder was asked and has not answered.
         Unanswered,
         /// A responder refused, and the request waits.
         Refused,
+        /// Another pod of the PodGroup is not done, and the pods move together.
+        PodGroup,
         /// A pod was left alone: its request ended without an evacuation.
         LeftAlone,
         /// A webhook, or the API itself, rejects the eviction.
@@ -145,6 +159,10 @@ words! {
         Finalizer,
         /// The pod's node does not report.
         NodeUnreachable,
+        /// The node shuts down gracefully, and its kubelet ends the pod.
+        NodeShuttingDown,
+        /// The pod's node was deleted, and Kubernetes has not removed the pod.
+        NodeDeleted,
         /// The pod belongs to a DaemonSet.
         DaemonSet,
         /// The pod has an emptyDir volume.

@@ -1,16 +1,17 @@
 //! Defaults, as the schema documents them.
 
-use crate::{DEFAULT_TIME_ZONE, DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation};
+use crate::{DEFAULT_TIME_ZONE, DEFAULT_TTL_SECONDS_AFTER_FINISHED, DeadlineAction, Evacuation};
 
-/// Fills in the defaults: `onRefusal` Wait, `atDeadline` Evict where there is a deadline, a window's time
-/// zone, and the time to live.
+/// Fills in the defaults: `onRefusal` Wait, `atDeadline` where there is a deadline (Evict, in a rehearsal
+/// GiveUp), a window's time zone, and the time to live.
 pub fn default_evacuation(evacuation: &mut Evacuation) {
     let spec = &mut evacuation.spec;
     spec.ttl_seconds_after_finished.get_or_insert(DEFAULT_TTL_SECONDS_AFTER_FINISHED);
+    let action = if spec.rehearsal { DeadlineAction::GiveUp } else { DeadlineAction::default() };
     for requester in &mut spec.requesters {
         requester.on_refusal.get_or_insert_default();
         if requester.deadline.is_some() {
-            requester.at_deadline.get_or_insert_default();
+            requester.at_deadline.get_or_insert(action);
         }
         if let Some(window) = &mut requester.window {
             window.time_zone.get_or_insert_with(|| DEFAULT_TIME_ZONE.to_owned());

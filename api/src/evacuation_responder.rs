@@ -51,6 +51,10 @@ pub struct EvacuationResponderSpec {
     /// Maximum total delay, in seconds; 86400 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delay_seconds: Option<i64>,
+    /// True when the pod serves until it is terminated: neither the question nor an answer takes anything
+    /// away. Its question then does not wait for room in the pod's budgets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub serves_until_termination: bool,
     /// Endpoint of the target pod to which the controller posts the question.
     /// Without `http` and `service` the responder watches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,6 +84,7 @@ impl EvacuationResponderSpec {
             priority: self.priority,
             timeout_seconds: self.timeout_seconds,
             max_delay_seconds: self.max_delay_seconds,
+            serves_until_termination: self.serves_until_termination,
             http: self.http.clone(),
             service: self.service.clone(),
         }

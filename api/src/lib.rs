@@ -16,6 +16,7 @@ mod node_evacuation;
 mod node_evacuation_rule;
 mod node_evacuation_rule_status;
 mod node_evacuation_status;
+mod owner_groups;
 mod pod_annotations;
 mod registration_problems;
 mod requester;
@@ -30,8 +31,9 @@ mod window;
 mod window_calendar;
 
 pub use built_in::{
-    BUILT_IN_RESPONDERS, GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION,
-    GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION, GATE_RESPONDER, MIGRATE_RESPONDER, REFRESH_AFTER_ANNOTATION,
+    BUILT_IN_RESPONDERS, DRAIN_REQUEST_FINALIZER, EXCLUDED_ANNOTATION, EXCLUDED_LABEL, GATE_ASKED_ANNOTATION,
+    GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION, GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION,
+    GATE_RESPONDER, MIGRATE_RESPONDER, NODE_MAINTENANCE_FINALIZER, REFRESH_AFTER_ANNOTATION,
     REFRESH_AFTER_RESTARTS_ANNOTATION, REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION,
     REPLACEMENT_RESPONDER, REPLACEMENT_TIMEOUT_ANNOTATION, is_unknown_built_in,
 };
@@ -46,13 +48,15 @@ pub use evacuation_responder::{EvacuationResponder, EvacuationResponderSpec, def
 pub use manifest_problems::{manifest_problems, manifest_responders};
 pub use names::{
     CANCELLATION_FINALIZER, DOMAIN, GATEWAY_ASK_ALL, GATEWAY_ASK_LABEL, GATEWAY_COUNT_DELETIONS,
-    GATEWAY_COUNT_LABEL, GATEWAY_DOMAIN, GATEWAY_ENTRY_PREFIX, GATEWAY_WEBHOOKS, GROUP,
-    RESPONDERS_ANNOTATION, SELF_RESPONDER, VERSION, api_version,
+    GATEWAY_COUNT_LABEL, GATEWAY_DOMAIN, GATEWAY_ENTRY_PREFIX, GATEWAY_WEBHOOKS, GATEWAY_WORKLOAD_ROWS,
+    GROUP, POD_GROUP_REQUESTER, REFRESH_REQUESTER, RESPONDERS_ANNOTATION, SELF_RESPONDER, VERSION,
+    api_version,
 };
 pub use node_evacuation::{
     CORDONED_BY_ANNOTATION, CordonPolicy, DRAIN_ENTRY_PREFIX, DRAIN_FINALIZER, DRAIN_IN_PROGRESS, DRAINED,
-    DUE_TAINT, DaemonSetRule, DrainPhase, DrainRequester, EmptyDirRule, LateRule, MAINTENANCE_PLANNED,
-    MaxParallel, NodeEvacuation, NodeEvacuationSpec, NodeSelection, PodRules, TopologyLimit, UnmanagedRule,
+    DUE_TAINT, DaemonSetRule, DrainPhase, DrainRequester, EmptyDirRule, GRACEFUL_NODE_SHUTDOWN_IN_PROGRESS,
+    LateRule, MAINTENANCE_IN_PROGRESS, MAINTENANCE_PLANNED, MaxParallel, NODE_MARKED, NODE_UNMARKED,
+    NodeEvacuation, NodeEvacuationSpec, NodeSelection, PodRules, TopologyLimit, UnmanagedRule,
     default_node_evacuation,
 };
 pub use node_evacuation_rule::{
@@ -65,9 +69,10 @@ pub use node_evacuation_rule_status::{
 };
 pub use node_evacuation_status::{
     CordonOwner, DrainBlocker, DrainPodCounts, DrainUser, DrainVerdict, DrainedNode, DrainedNodePhase,
-    LeftAlonePod, MAX_DAEMON_SET_PODS, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES, MAX_LEFT_ALONE_PODS,
-    MAX_PLANNED_PODS, NodeEvacuationStatus, PlannedAct, PlannedPod, PlannedReason,
+    LeftAlonePod, MAX_COUNTED_PODS, MAX_DAEMON_SET_PODS, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES,
+    MAX_LEFT_ALONE_PODS, MAX_PLANNED_PODS, NodeEvacuationStatus, PlannedAct, PlannedPod, PlannedReason,
 };
+pub use owner_groups::{OWNER_GROUPS_ANNOTATION, OwnerGroups};
 pub use pod_annotations::{
     AnnotationProblem, AnnotationValueError, annotation_problems, is_own_annotation, parse_duration,
     parse_refresh_after_restarts, parse_refresh_enabled, parse_replacement_timeout,

@@ -16,6 +16,12 @@ pub const CANCELLATION_FINALIZER: &str = "evacuation.dev/cancellation";
 pub const GATEWAY_DOMAIN: &str = "gateway.evacuation.dev";
 /// Prefix of the names of the gateway's entries. The name of the caller's row in its table follows.
 pub const GATEWAY_ENTRY_PREFIX: &str = "gateway.evacuation.dev/";
+/// Rows of the gateway for the controllers that own pods. They delete pods that they no longer want.
+pub const GATEWAY_WORKLOAD_ROWS: [&str; 4] = ["replicaset", "statefulset", "daemonset", "job"];
+/// Name of the controller's entry for a pod that is stuck in CrashLoopBackOff.
+pub const REFRESH_REQUESTER: &str = "refresh.evacuation.dev/crash-loop";
+/// Name of the entry by which the controller asks a pod because another pod of its PodGroup is asked.
+pub const POD_GROUP_REQUESTER: &str = "pod-group.evacuation.dev/member";
 /// Name of the ValidatingWebhookConfiguration by which the gateway is called.
 pub const GATEWAY_WEBHOOKS: &str = "evacuation-gateway";
 /// Label of a namespace. With the value [`GATEWAY_ASK_ALL`] the gateway also opens Evacuations for pods

@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DEFAULT_TIME_ZONE, DeadlineAction, NodeEvacuationStatus, RefusalPolicy, Window, api_version, kind::kind,
+    DEFAULT_TIME_ZONE, DeadlineAction, DrainConditionType, DrainVerdict, NodeEvacuationStatus, RefusalPolicy,
+    Window, api_version, kind::kind,
 };
 
 /// Finalizer that holds a deleted NodeEvacuation until its entries are withdrawn, the responders know, and
@@ -19,6 +20,14 @@ pub const CORDONED_BY_ANNOTATION: &str = "drain.evacuation.dev/cordoned-by";
 pub const DUE_TAINT: &str = "drain.evacuation.dev/due";
 /// Type of the condition of a node that a drain names: it is expected to undergo a change.
 pub const MAINTENANCE_PLANNED: &str = "MaintenancePlanned";
+/// Type of the condition of a node that was drained, and that its drain still keeps out of service.
+pub const MAINTENANCE_IN_PROGRESS: &str = "MaintenanceInProgress";
+/// Type of the condition of a node whose kubelet ends its pods, because the node shuts down gracefully.
+pub const GRACEFUL_NODE_SHUTDOWN_IN_PROGRESS: &str = "GracefulNodeShutdownInProgress";
+/// Reason of the conditions of a node that the controller set to True.
+pub const NODE_MARKED: &str = "NodeEvacuation";
+/// Reason of the conditions of a node that the controller set to False.
+pub const NODE_UNMARKED: &str = "NoNodeEvacuation";
 /// Type of the condition of a node that is being drained.
 pub const DRAIN_IN_PROGRESS: &str = "DrainInProgress";
 /// Type of the condition of a node that was drained.
@@ -26,6 +35,8 @@ pub const DRAINED: &str = "Drained";
 /// Domain and slash of the entries of NodeEvacuations: `drain.evacuation.dev/NAME-UID`, where UID is the
 /// first eight characters of the NodeEvacuation's UID.
 pub const DRAIN_ENTRY_PREFIX: &str = "drain.evacuation.dev/";
+/// Length of the part of an entry's name that tells drains of one name apart: the first characters of a UID.
+const UID_PART: usize = 8;
 
 /// Drains nodes: cordons them, asks their pods to move, and reports the progress.
 ///
@@ -72,7 +83,24 @@ impl NodeEvacuation {
     /// also of a later one of the same name. `None` before it is stored.
     pub fn entry_name(&self) -> Option<String> {
         let (name, uid) = (self.metadata.name.as_deref()?, self.metadata.uid.as_deref()?);
-        Some(format!("{DRAIN_ENTRY_PREFIX}{name}-{}", uid.get(..8).unwrap_or(uid)))
+        Some(format!("{DRAIN_ENTRY_PREFIX}{name}-{}", uid.get(..UID_PART).unwrap_or(uid)))
+    }
+
+    /// Returns the name of the drain that made an entry of that name. `None` for the entry of another.
+    pub fn name_in_entry(entry: &str) -> Option<&str> {
+        let (name, uid) = entry.strip_prefix(DRAIN_ENTRY_PREFIX)?.rsplit_once('-')?;
+        (uid.len() == UID_PART && !name.is_empty()).then_some(name)
+    }
+
+    /// Returns the verdict in every view: table, metrics, plugin. A drain that was deleted before its end is
+    /// `Canceled`, also before the controller has noticed.
+    pub fn verdict(&self) -> DrainVerdict {
+        let ended = self.status.as_ref().filter(|status| status.is_true(DrainConditionType::Finished));
+        match (ended, &self.status) {
+            (None, _) if self.metadata.deletion_timestamp.is_some() => DrainVerdict::Canceled,
+            (_, Some(status)) => status.verdict(),
+            (_, None) => DrainVerdict::default(),
+        }
     }
 }
 
@@ -85,7 +113,7 @@ pub struct NodeEvacuationSpec {
     /// The request that is made of each pod.
     #[serde(default)]
     pub requester: DrainRequester,
-    /// The pods that are asked, left alone, and those that keep their node from being drained.
+    /// The pods that are asked, left alone, and those at which the drain is stuck.
     #[serde(default)]
     pub pods: PodRules,
     /// The phases of each node's drain, in their order. A pod belongs to the first phase that picks it. Pods
@@ -153,7 +181,7 @@ pub struct DrainRequester {
     pub window: Option<Window>,
 }
 
-/// The pods that are asked, left alone, and those that keep their node from being drained. The rules are
+/// The pods that are asked, left alone, and those at which the drain is stuck. The rules are
 /// those of `kubectl drain`. A mirror pod is left alone, and a completed pod is deleted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -292,4 +320,22 @@ pub fn default_node_evacuation(drain: &mut NodeEvacuation) {
     pods.unmanaged.get_or_insert_default();
     pods.late.get_or_insert_default();
     spec.cordon.get_or_insert_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_names_its_drain_before_the_part_of_the_uid() {
+        for (entry, expected) in [
+            ("drain.evacuation.dev/node-a-12345678", Some("node-a")),
+            ("drain.evacuation.dev/a-12345678", Some("a")),
+            ("drain.evacuation.dev/-12345678", None),
+            ("drain.evacuation.dev/short", None),
+            ("a.example.com/node-a-12345678", None),
+        ] {
+            assert_eq!(NodeEvacuation::name_in_entry(entry), expected, "{entry}");
+        }
+    }
 }

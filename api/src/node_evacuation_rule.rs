@@ -168,7 +168,7 @@ pub struct NodeEvacuationTemplate {
     /// The request that is made of each pod.
     #[serde(default)]
     pub requester: DrainRequester,
-    /// The pods that are asked, left alone, and those that keep their node from being drained.
+    /// The pods that are asked, left alone, and those at which the drain is stuck.
     #[serde(default)]
     pub pods: PodRules,
     /// The phases of each node's drain, in their order.

@@ -17,6 +17,9 @@ pub const MAX_PLANNED_PODS: usize = 2000;
 /// Maximum number of pods of DaemonSets that a drain asks on one node.
 pub const MAX_DAEMON_SET_PODS: usize = 32;
 
+/// Maximum number of entries in `countedPods` of all nodes of a drain together.
+pub const MAX_COUNTED_PODS: usize = 4000;
+
 /// The progress of a drain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -42,7 +45,7 @@ pub struct NodeEvacuationStatus {
     /// Time at which the drain ended. Controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_time: Option<Timestamp>,
-    /// The pods of all nodes. Controller.
+    /// The pods of all nodes, also of those whose drain has not begun. Controller.
     #[serde(default)]
     pub pods: DrainPodCounts,
     /// The nodes, in the order in which they are drained. Fixed when the drain begins, unless it follows a
@@ -84,6 +87,27 @@ impl NodeEvacuationStatus {
     pub fn is_true(&self, kind: DrainConditionType) -> bool {
         self.conditions.iter().any(|c| c.type_ == kind.as_str() && c.status == "True")
     }
+
+    /// Returns the number of nodes whose drain is over.
+    pub fn nodes_done(&self) -> usize {
+        self.nodes.iter().filter(|node| node.phase.is_final()).count()
+    }
+
+    /// Returns the number of blockers, those that are not listed included.
+    pub fn held(&self) -> usize {
+        self.blockers.len().saturating_add(usize::try_from(self.blockers_omitted).unwrap_or_default())
+    }
+
+    /// Returns the verdict: that of its end once it has ended, and `Waiting` before the controller wrote one.
+    pub fn verdict(&self) -> DrainVerdict {
+        if self.is_true(DrainConditionType::Failed) {
+            DrainVerdict::Failed
+        } else if self.is_true(DrainConditionType::Drained) {
+            DrainVerdict::Drained
+        } else {
+            self.verdict.unwrap_or_default()
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -100,7 +124,7 @@ pub struct DrainUser {
     /// The user's groups at that time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// Time of the request.
+    /// Time of the request that proved the groups. Of a rule: the user's last write that renewed them.
     pub time: Timestamp,
 }
 
@@ -118,8 +142,31 @@ pub enum DrainVerdict {
     Slow,
     /// Nothing changes by itself. `blockers` names what must change.
     Stuck,
-    /// Every pod that was to move is gone.
+    /// It has ended: every pod that was to move is gone.
     Drained,
+    /// It has ended, and a node was not drained.
+    Failed,
+    /// It was deleted before its end: its requests are taken back, and its nodes are released.
+    Canceled,
+}
+
+impl DrainVerdict {
+    /// All verdicts.
+    pub const ALL: [Self; 7] =
+        [Self::Waiting, Self::Draining, Self::Slow, Self::Stuck, Self::Drained, Self::Failed, Self::Canceled];
+
+    /// Returns the word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "Waiting",
+            Self::Draining => "Draining",
+            Self::Slow => "Slow",
+            Self::Stuck => "Stuck",
+            Self::Drained => "Drained",
+            Self::Failed => "Failed",
+            Self::Canceled => "Canceled",
+        }
+    }
 }
 
 /// Numbers of pods. Each pod counts in `total` and in one of the others.
@@ -179,11 +226,20 @@ pub struct DrainedNode {
     /// Time at which its drain began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Timestamp>,
+    /// Time at which the controller found that the node was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_time: Option<Timestamp>,
     /// UIDs of the DaemonSet pods that are asked last, at most 32: those that were on the node when all other
     /// pods were gone. Other pods of DaemonSets are left alone from then on. Empty before, and after the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub daemon_set_pods: Vec<String>,
+    /// First 8 characters of the UIDs of the pods that count in `pods` and are not gone. Such a pod is gone
+    /// when no pod of its UID is on the node any more. At most 4000 in a drain: the pods of further nodes
+    /// count by their number. Empty before, and after the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub counted_pods: Vec<String>,
 }
 
 /// The phase of a node's drain.
@@ -209,7 +265,12 @@ pub enum DrainedNodePhase {
 impl DrainedNodePhase {
     /// Returns true when the node's drain is over.
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Drained | Self::Gone | Self::Withdrawn | Self::Failed)
+        matches!(self, Self::Drained | Self::Gone) || self.is_failure()
+    }
+
+    /// Returns true when the node's drain is over and the node was not drained.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Withdrawn | Self::Failed)
     }
 }
 

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{HttpEndpoint, ServiceEndpoint};
+use crate::{HttpEndpoint, MIGRATE_RESPONDER, REPLACEMENT_RESPONDER, ServiceEndpoint};
 
 /// Priority of a responder that names none. Higher is asked first.
 pub const DEFAULT_PRIORITY: i32 = 10_000;
@@ -28,6 +28,10 @@ pub struct ResponderEntry {
     /// Maximum total delay, in seconds; 86400 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delay_seconds: Option<i64>,
+    /// True when the pod serves until it is terminated: neither the question nor an answer takes anything
+    /// away. Its question then does not wait for room in the pod's budgets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub serves_until_termination: bool,
     /// Endpoint of the target pod to which the controller posts the question.
     /// Without `http` and `service` the responder watches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,9 +49,17 @@ impl ResponderEntry {
             priority: None,
             timeout_seconds: None,
             max_delay_seconds: None,
+            serves_until_termination: false,
             http: None,
             service: None,
         }
+    }
+
+    /// Returns true when the pod serves until it is terminated, whatever this responder is asked and answers:
+    /// as registered, and for the built-in responders that have a replacement ready first.
+    pub fn serves_until_termination(&self) -> bool {
+        let replaces = [REPLACEMENT_RESPONDER, MIGRATE_RESPONDER].contains(&self.name.as_str());
+        self.serves_until_termination || replaces
     }
 
     /// Returns true when the controller posts the question. Otherwise the responder watches for it.

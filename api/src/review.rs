@@ -59,6 +59,10 @@ pub struct ReviewRequest {
     pub requesters: Vec<ReviewRequester>,
     /// Reaction to a refusal.
     pub on_refusal: RefusalPolicy,
+    /// `true` when nobody wants the pod to move: the answer is shown to a person, and the question is
+    /// canceled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rehearsal: bool,
     /// Time at which the question expires without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_by: Option<Timestamp>,

@@ -16,6 +16,10 @@ pub struct EvacuationStatus {
     /// The generation that the status reflects. Server at creation and after the end, else controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// The pod's node when the Evacuation was created. A pod of the same name on another node is a new one.
+    /// Empty for a pod that was not scheduled. Server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_name: Option<String>,
     /// The user behind each entry of `spec.requesters`. Server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["owner", "name"]))]
@@ -58,8 +62,14 @@ pub struct RecordedRequester {
     /// The user's groups at that time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
+    /// The owner's groups, when a trusted writer made the entry in the owner's name and declared them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owner_groups: Vec<String>,
     /// Time at which the entry was made or last changed.
     pub time: Timestamp,
+    /// Time at which the entry was made. A change keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined_time: Option<Timestamp>,
     /// Time at which the entry left. The newest entries that left stay recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_time: Option<Timestamp>,
@@ -69,6 +79,11 @@ impl RecordedRequester {
     /// Returns the key of the entry in `spec.requesters`.
     pub fn key(&self) -> RequesterKey<'_> {
         RequesterKey { owner: &self.owner, name: &self.name }
+    }
+
+    /// Returns the time at which the entry was made. A record of an older server has only its last change.
+    pub fn joined(&self) -> Timestamp {
+        self.joined_time.unwrap_or(self.time)
     }
 }
 
@@ -152,6 +167,9 @@ pub struct ResponderStatus {
     pub timeout_seconds: i64,
     /// Maximum total delay, in seconds.
     pub max_delay_seconds: i64,
+    /// True when the pod serves until it is terminated, whatever this responder is asked and answers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub serves_until_termination: bool,
     /// Endpoint of the target pod to which the controller posts the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpEndpoint>,
@@ -185,7 +203,8 @@ pub struct ResponderStatus {
     /// `NodeUnreachable` when the pod's node was unreachable before `self` became Active. Controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Reason of the answer in words; for an Interrupted responder, the failure. Responder, controller.
+    /// Reason of the answer in words. For an Interrupted responder, the failure; for an endpoint that has not
+    /// answered, what was wrong with its last reply. Responder, controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// True when a Canceled responder has acknowledged the cancellation. Responder.
@@ -250,6 +269,10 @@ pub struct EvictionStatus {
     /// Earliest time of the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_time: Option<Timestamp>,
+    /// Time since which budgets hold the eviction back, without another reason in between. Absent while none
+    /// does. Server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_blocked_time: Option<Timestamp>,
     /// Objects that hold the eviction back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked_by: Vec<Blocker>,

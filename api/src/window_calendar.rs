@@ -89,6 +89,12 @@ pub(crate) fn read_schedule(schedule: &str) -> Result<Cron, WindowError> {
     if text.contains('=') {
         return Err(WindowError::ZoneInSchedule { schedule: text });
     }
+    // croner ignores an empty item of a list. A field of no other items never matches, and the search for it
+    // would look at each minute of centuries.
+    if text.split_whitespace().any(|field| field.split(',').any(str::is_empty)) {
+        let problem = "a list has an empty item".to_owned();
+        return Err(WindowError::Schedule { schedule: text, problem });
+    }
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
     let cron = parser
         .parse(&text)

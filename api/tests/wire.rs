@@ -8,7 +8,7 @@ use chrono::DateTime;
 use evacuation_api::{
     Answer, BlockedReason, CaBundle, ConditionType, DeadlineAction, EvacuatedReason, Evacuation,
     EvacuationResponse, EvacuationResponseSpec, EvacuationReview, EvacuationSpec, FailedReason, HttpEndpoint,
-    HttpsTrust, PodTarget, RefusalPolicy, Requester, ResponderEntry, SelfEvacuation, ServiceEndpoint, Target,
+    HttpsTrust, PodTarget, RefusalPolicy, Requester, ResponderEntry, SelfEvacuation, ServiceEndpoint,
     Timestamp, WholeSecond, Window, default_evacuation, parse_responders, validate_evacuation,
     validate_responders, validate_response,
 };
@@ -120,7 +120,8 @@ fn the_words_of_the_conditions_are_those_of_the_documentation() {
     }
     assert_eq!(words(ConditionType::ALL), ["Evacuated", "Failed", "Finished", "Blocked"]);
     assert_eq!(words(EvacuatedReason::ALL), ["Evicted", "Deleted", "GoneByOther", "TerminatedInPlace"]);
-    assert_eq!(words(FailedReason::ALL), ["Refused", "Canceled", "DeadlineGaveUp"]);
+    let failed = ["Refused", "Canceled", "DeadlineGaveUp", "PodGroupRefused", "Rehearsed"];
+    assert_eq!(words(FailedReason::ALL), failed);
     assert!(words(BlockedReason::ALL).contains(&"BudgetExhausted".to_owned()));
 }
 
@@ -173,9 +174,20 @@ prop_compose! {
         uid in proptest::option::of("[a-f0-9-]{1,36}"),
         requester in requester(),
         ttl in proptest::option::of(0..100_000_i64),
+        rehearsal in proptest::bool::ANY,
     ) -> Evacuation {
-        let target = Target { pod: PodTarget { name, uid } };
-        Evacuation::new("e", EvacuationSpec { target, requesters: vec![requester], ttl_seconds_after_finished: ttl })
+        // A rehearsal asks at once, and gives up at its deadline.
+        let requester = match (rehearsal, requester.deadline) {
+            (true, deadline) => Requester {
+                deadline: Some(deadline.unwrap_or_else(|| chrono::DateTime::UNIX_EPOCH.into())),
+                at_deadline: None,
+                window: None,
+                ..requester
+            },
+            (false, _) => requester,
+        };
+        let spec = EvacuationSpec::new(PodTarget { name, uid }, vec![requester]);
+        Evacuation::new("e", EvacuationSpec { rehearsal, ttl_seconds_after_finished: ttl, ..spec })
     }
 }
 
@@ -188,6 +200,7 @@ prop_compose! {
         priority in proptest::option::of(0..1_000_000_i32),
         timeout_seconds in proptest::option::of(1..86_400_i64),
         max_delay_seconds in proptest::option::of(0..86_400_i64),
+        serves_until_termination in any::<bool>(),
         endpoint in proptest::option::of(
             (1..u16::MAX, proptest::option::of("/[a-z]{0,10}"), proptest::option::of(any::<bool>()), any::<bool>())),
     ) -> ResponderEntry {
@@ -200,7 +213,15 @@ prop_compose! {
             }
             None => {}
         }
-        ResponderEntry { name, priority, timeout_seconds, max_delay_seconds, http, service }
+        ResponderEntry {
+            name,
+            priority,
+            timeout_seconds,
+            max_delay_seconds,
+            serves_until_termination,
+            http,
+            service,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use kube::Client;
-use machinery_admission::{AdmissionMetrics, AdmissionOptions, Plugin, Plugins};
+use machinery_admission::{AdmissionMetrics, AdmissionOptions, Plugin, Plugins, TokenAccount};
 use machinery_auth::Authorizer;
 use machinery_server::KubeNamespaces;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,11 @@ pub struct AdmissionFlags {
     /// the service accounts of one namespace together. An eighth is reserved for priority users.
     #[arg(long, default_value_t = 200, value_name = "NUMBER")]
     pub max_webhook_calls_inflight: usize,
+    /// Service account whose tokens prove the API server to each admission webhook that it calls, as
+    /// NAMESPACE/NAME. Needs a kube-apiserver with the feature gate APIServerWebhookAuthenticationToken.
+    /// Without it calls carry no token.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub webhook_token_account: Option<TokenAccount>,
 }
 
 impl AdmissionFlags {
@@ -41,6 +46,7 @@ impl AdmissionFlags {
             plugins,
             priority_users: priority_users.to_vec(),
             max_calls_in_flight: self.max_webhook_calls_inflight,
+            webhook_tokens: self.webhook_token_account.clone(),
             ..AdmissionOptions::default()
         };
         Some(Plugins::start(client, namespaces, authorizer, options, metrics, shutdown))

@@ -10,8 +10,9 @@ use machinery_storage::Store;
 use machinery_tracing::Traces;
 
 use crate::{
-    EvacuationResponderStrategy, EvacuationStrategy, LimitOptions, NodeEvacuationRuleStrategy,
-    NodeEvacuationStrategy, Pods, Respond, SelfEvacuationView, Sights,
+    CurrentSettings, EvacuationResponderStrategy, EvacuationStrategy, GroupTerm, Leader, LimitOptions,
+    NodeEvacuationRuleStrategy, NodeEvacuationStrategy, Pods, Respond, SelfEvacuationView, Sights,
+    node_evacuation::keep_unattended,
 };
 
 /// Dependencies of the server.
@@ -32,12 +33,16 @@ pub struct Parts {
     pub shutdown_delay: Duration,
     /// Limits on what callers can use.
     pub limits: LimitOptions,
+    /// Defaults of requesters and limits of responders.
+    pub settings: Arc<CurrentSettings>,
     /// Audit policy and log; `None` when nothing is recorded.
     pub audit: Option<(Policy, Arc<AuditLog>)>,
     /// Traces of requests; `None` when nothing is traced.
     pub traces: Option<Traces>,
     /// Admission of writes by plugins, if there are any.
     pub admission: Option<Arc<dyn Admission>>,
+    /// Watch over the controller's lease; `None` for a controller without one.
+    pub leader: Option<Arc<Leader>>,
     /// Metrics of the server.
     pub metrics: Metrics,
 }
@@ -49,18 +54,28 @@ pub struct Parts {
 /// The OpenAPI documents cannot be made from the kinds' schemas.
 pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
     let Parts { store, pods, sights, authenticator, authorizer, namespaces, .. } = parts;
-    let Parts { shutdown_delay, limits, audit, traces, admission, metrics, .. } = parts;
+    let Parts { shutdown_delay, limits, settings, audit, traces, admission, leader, metrics, .. } = parts;
     let store = metrics.measure(store, "");
-    let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer));
+    let responders = EvacuationResponderStrategy::new(Arc::clone(&authorizer), Arc::clone(&settings));
     let probed = Arc::clone(&store);
     let responders = Registry::with_limits(Arc::clone(&store), "", responders, limits.responders());
-    let strategy =
-        EvacuationStrategy::new(Arc::clone(&pods), Arc::clone(&responders), Arc::clone(&authorizer));
+    let strategy = EvacuationStrategy::new(
+        Arc::clone(&pods),
+        Arc::clone(&responders),
+        Arc::clone(&authorizer),
+        Arc::clone(&settings),
+    );
     let evacuations = Registry::with_limits(Arc::clone(&store), "", strategy, limits.objects());
-    let rules = NodeEvacuationRuleStrategy::new(Arc::clone(&authorizer));
+    let term = GroupTerm::of_days(limits.rule_groups_days);
+    let rules = NodeEvacuationRuleStrategy::new(Arc::clone(&authorizer), term, Arc::clone(&settings));
     let rules = Registry::with_limits(Arc::clone(&store), "", rules, limits.objects());
-    let drains = NodeEvacuationStrategy::new(Arc::clone(&authorizer), Arc::clone(&rules), sights);
+    let drains =
+        NodeEvacuationStrategy::new(Arc::clone(&authorizer), (Arc::clone(&rules), term), sights, settings);
     let drains = Registry::with_limits(store, "", drains, limits.objects());
+    if let Some(leader) = &leader {
+        let kept = keep_unattended(Arc::clone(&drains), Arc::clone(leader), leader.shutdown());
+        tokio::spawn(kept);
+    }
     let respond = Respond::for_anyone(Arc::clone(&evacuations), Arc::clone(&pods), Arc::clone(&authorizer));
     let self_respond = Respond::for_target(Arc::clone(&evacuations), pods, Arc::clone(&authorizer));
     let options = ServerOptions {
@@ -91,6 +106,10 @@ pub fn assemble(parts: Parts) -> Result<Server, BuildError> {
         .metrics(metrics);
     let server = match admission {
         Some(admission) => server.admission(admission),
+        None => server,
+    };
+    let server = match leader {
+        Some(leader) => server.standing_warning(move || leader.warning()),
         None => server,
     };
     server.build()

@@ -25,7 +25,7 @@ pub struct LimitOptions {
     #[arg(long, default_value_t = 200, value_name = "NUMBER")]
     pub max_mutating_requests_inflight: usize,
     /// Maximum number of stored objects of one kind in one namespace, finished ones included. Of this limit
-    /// and the next two, a quarter is reserved for users that may create the kind in all namespaces.
+    /// and the next two, a quarter is reserved for users who act for all namespaces.
     #[arg(long, default_value_t = 5000, value_name = "NUMBER")]
     pub max_objects_per_namespace: usize,
     /// Maximum size in bytes of the stored objects of one kind in one namespace.
@@ -41,6 +41,10 @@ pub struct LimitOptions {
     /// Maximum size in bytes of the stored objects of one kind. Every replica keeps them in memory.
     #[arg(long, default_value_t = 128 * 1024 * 1024, value_name = "BYTES")]
     pub max_bytes: usize,
+    /// Days for which the recorded groups of a NodeEvacuationRule's user count, from the user's last write of
+    /// the rule. Then only rights of the user's own name open drains.
+    #[arg(long, default_value_t = 90, value_name = "DAYS")]
+    pub rule_groups_days: u16,
 }
 
 impl LimitOptions {
@@ -87,6 +91,7 @@ impl Default for LimitOptions {
             max_responders_per_namespace: 500,
             max_responder_bytes_per_namespace: 2 * 1024 * 1024,
             max_bytes: 128 * 1024 * 1024,
+            rule_groups_days: 90,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{net::IpAddr, path::PathBuf};
 use clap::{Parser, ValueEnum};
 use machinery_logging::LogOptions;
 
-use crate::{AdmissionFlags, AuditOptions, LimitOptions};
+use crate::{AdmissionFlags, AuditOptions, LimitOptions, SettingsOptions};
 
 /// The evacuation API server, which a kube-apiserver aggregates.
 #[derive(Clone, Debug, Parser)]
@@ -59,9 +59,19 @@ pub struct Options {
     /// Limits on what callers can use.
     #[command(flatten)]
     pub limits: LimitOptions,
+    /// Flags of the negotiation settings.
+    #[command(flatten)]
+    pub settings: SettingsOptions,
     /// Flags of admission.
     #[command(flatten)]
     pub admission: AdmissionFlags,
+    /// Namespace of the project's own pods.
+    #[arg(long, default_value = "evacuation-system")]
+    pub own_namespace: String,
+    /// Name of the controller's lease in the own namespace. While no controller renews it, each reply has a
+    /// warning. Empty for a controller without a lease.
+    #[arg(long, value_name = "NAME", default_value = "evacuation-controller")]
+    pub controller_lease: String,
     /// Seconds that the server still serves after SIGTERM, while /readyz fails. In this time Kubernetes stops
     /// sending requests to it.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]

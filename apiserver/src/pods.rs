@@ -6,6 +6,8 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client};
 
+use crate::budgets::{BudgetReader, Budgets};
+
 /// Timeout of the kube-apiserver for one pod.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -38,22 +40,28 @@ pub enum PodsError {
 pub trait Pods: Send + Sync + 'static {
     /// Returns the pod of that name, if there is one.
     async fn get(&self, namespace: &str, name: &str) -> Result<Option<Pod>, PodsError>;
+
+    /// Returns the budgets of a namespace, which can be a second old.
+    async fn budgets(&self, namespace: &str) -> Budgets;
 }
 
 /// Reader of pods from the kube-apiserver.
-pub struct KubePods(Client);
+pub struct KubePods {
+    client: Client,
+    budgets: BudgetReader,
+}
 
 impl KubePods {
-    /// Returns a reader with that client, which needs `get pods`.
+    /// Returns a reader with that client, which needs `get pods` and `list poddisruptionbudgets`.
     pub fn new(client: Client) -> Self {
-        Self(client)
+        Self { budgets: BudgetReader::new(client.clone()), client }
     }
 }
 
 #[async_trait]
 impl Pods for KubePods {
     async fn get(&self, namespace: &str, name: &str) -> Result<Option<Pod>, PodsError> {
-        let pods: Api<Pod> = Api::namespaced(self.0.clone(), namespace);
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let Ok(read) = tokio::time::timeout(TIMEOUT, pods.get_opt(name)).await else {
             return Err(PodsError::Timeout { namespace: namespace.to_owned(), name: name.to_owned() });
         };
@@ -62,5 +70,9 @@ impl Pods for KubePods {
             name: name.to_owned(),
             source: Box::new(source),
         })
+    }
+
+    async fn budgets(&self, namespace: &str) -> Budgets {
+        self.budgets.budgets(namespace).await
     }
 }

@@ -42,6 +42,27 @@ impl Rights {
             .await
     }
 
+    /// Requires that a user may evict the pod or delete it, and delete it with `deletes`.
+    pub(crate) async fn require_disruption(
+        &self,
+        context: &RequestContext,
+        user: &UserInfo,
+        (evacuation, pod): (&str, &str),
+        deletes: bool,
+    ) -> Result<(), ApiError> {
+        let named = (Evacuation::PLURAL, evacuation);
+        let deletion = pods(context).named(pod);
+        if deletes {
+            return self.require(user, named, "delete", deletion).await;
+        }
+        let eviction = pods(context).subresource("eviction").named(pod);
+        let evicts = self.require(user, named, "create", eviction).await;
+        if evicts.is_err() && self.may(user, "delete", deletion).await? {
+            return Ok(());
+        }
+        evicts
+    }
+
     /// Requires the rights of a user that a drain needs in the whole cluster: to evict pods, to patch nodes,
     /// and with `deletes` to delete pods.
     pub(crate) async fn require_drain(
@@ -135,6 +156,17 @@ impl Rights {
         plural: &str,
     ) -> Result<bool, ApiError> {
         self.may(&context.user, "create", ResourceAttributes::new(GROUP, VERSION, plural)).await
+    }
+
+    /// Returns true when the user acts for all namespaces: it may create Evacuations in all of them, or drain
+    /// nodes.
+    pub(crate) async fn may_ask_everywhere(&self, user: &UserInfo) -> Result<bool, ApiError> {
+        let core = |resource| ResourceAttributes::new("", "v1", resource);
+        if self.may(user, "create", ResourceAttributes::new(GROUP, VERSION, Evacuation::PLURAL)).await? {
+            return Ok(true);
+        }
+        Ok(self.may(user, "create", core("pods").subresource("eviction")).await?
+            && self.may(user, "patch", core("nodes")).await?)
     }
 
     /// Requires a right for the object of that plural and name.

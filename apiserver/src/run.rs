@@ -17,7 +17,7 @@ use machinery_tracing::{Traces, TracingConfig};
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
-use crate::{KubePods, KubeSights, Options, Parts, RunError, assemble, store};
+use crate::{CurrentSettings, KubePods, KubeSights, Leader, Options, Parts, RunError, assemble, store};
 
 /// Name of the service in traces.
 const SERVICE: &str = "evacuation-apiserver";
@@ -30,6 +30,9 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     // Fails when another part of the process was first; then that one's provider is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
 
+    let mut registry = Registry::default();
+    let settings = CurrentSettings::start(&options.settings, &mut registry, shutdown.child_token());
+    let settings = settings.await.map_err(RunError::Settings)?;
     let audit = options.audit.clone().start()?;
     let traces = options.tracing_config_file.as_deref().map(trace).transpose()?;
     let certificate = ServingCertificate::start(
@@ -53,7 +56,6 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     let authorizer = authorizer.all_objects_first(GROUP).all_objects_first("");
     let authorizer: Arc<dyn Authorizer> = Arc::new(authorizer);
     let namespaces = KubeNamespaces::start(client.clone(), shutdown.child_token());
-    let mut registry = Registry::default();
     let metrics = AdmissionMetrics::register(&mut registry);
     let admission = options.admission.start(
         &client,
@@ -63,6 +65,9 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         metrics,
         &shutdown,
     );
+    let leader = (!options.controller_lease.is_empty()).then(|| {
+        Leader::start(&client, &options.own_namespace, &options.controller_lease, shutdown.child_token())
+    });
     let server = assemble(Parts {
         store,
         pods: Arc::new(KubePods::new(client.clone())),
@@ -72,9 +77,11 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         namespaces,
         shutdown_delay: Duration::from_secs(options.shutdown_delay_seconds),
         limits: options.limits,
+        settings,
         audit: audit.clone(),
         traces: traces.clone(),
         admission: admission.map(|plugins| plugins as Arc<dyn Admission>),
+        leader,
         metrics: Metrics::in_registry(registry),
     })
     .map_err(RunError::Build)?;

@@ -9,6 +9,8 @@ use machinery_server::BuildError;
 use machinery_storage::EtcdOptionsError;
 use machinery_tracing::{ConfigError, StartError};
 
+use crate::SettingsError;
+
 /// Failure of the server to start or to continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -48,6 +50,9 @@ pub enum RunError {
     /// Traces cannot be exported to the collector.
     #[error("cannot start the traces")]
     Traces(#[source] StartError),
+    /// The negotiation settings cannot be used.
+    #[error("cannot use the negotiation settings")]
+    Settings(#[source] SettingsError),
     /// The serving certificate or its key cannot be used.
     #[error("cannot serve TLS")]
     Certificate(#[source] ServingCertificateError),

@@ -32,6 +32,10 @@ impl Worker {
 #[async_trait]
 impl Handler for Worker {
     async fn asked(&self, question: Question) -> Answer {
+        if question.is_rehearsal() {
+            println!("a rehearsal by {}: the work goes on", question.wanted_by());
+            return Answer::delay(self.work).message("the work would be finished first");
+        }
         println!("asked by {}: give me {} s", question.wanted_by(), self.work.as_secs());
         match question.hold(self.step, self.finish()).await {
             Ok(()) => println!("the work is done: accepting"),

@@ -9,6 +9,7 @@ use crate::source::Source;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) requesters: Vec<Requester>,
+    pub(crate) rehearsal: bool,
     pub(crate) on_refusal: RefusalPolicy,
     /// Time at which the pod goes, whatever the answer.
     pub(crate) deadline: Option<DateTime<Utc>>,
@@ -27,6 +28,7 @@ impl Asked {
             .map(|deadline| deadline.time.0);
         Self {
             requesters: object.spec().requesters.clone(),
+            rehearsal: object.spec().rehearsal,
             on_refusal: policy.on_refusal,
             deadline,
             responder: responder.clone(),

@@ -2,7 +2,7 @@
 
 use evacuation_api::{ConditionType, Evacuation, Requester, RequesterKey};
 use futures::{TryStreamExt, pin_mut};
-use kube::{Api, api::PostParams, runtime::watcher};
+use kube::{Api, Client, api::PostParams, runtime::watcher};
 
 use crate::{RequestError, backoff::turns, call::call, watching::watch};
 
@@ -73,6 +73,12 @@ impl EvacuationHandle {
         }
     }
 
+    /// Returns the handle of an entry that is in an Evacuation already. Of the entry only the key counts.
+    pub fn of_entry(client: Client, object: Evacuation, entry: Requester) -> Self {
+        let api = Api::namespaced(client, object.metadata.namespace.as_deref().unwrap_or_default());
+        Self::new(api, entry, object, true)
+    }
+
     /// The Evacuation's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -116,6 +122,16 @@ impl EvacuationHandle {
     /// [`RequestError::Api`] when the first attempt to watch is forbidden. A later one is tried again: an API
     /// server that has just started knows neither tokens nor roles.
     pub async fn wait(&self) -> Result<End, RequestError> {
+        self.until(End::of).await
+    }
+
+    /// Shows every new state of the Evacuation to `look`, until that returns something. Bound it with
+    /// `tokio::time::timeout`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`EvacuationHandle::wait`].
+    pub async fn until<T>(&self, mut look: impl FnMut(&Evacuation) -> Option<T>) -> Result<T, RequestError> {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let events = watch(self.api.clone(), config);
         pin_mut!(events);
@@ -137,14 +153,14 @@ impl EvacuationHandle {
                         return Err(self.removed());
                     }
                     seen = true;
-                    if let Some(end) = End::of(&evacuation) {
-                        return Ok(end);
+                    if let Some(found) = look(&evacuation) {
+                        return Ok(found);
                     }
                 }
                 watcher::Event::InitDone if !seen => return Err(self.removed()),
                 watcher::Event::InitDone => allowed = true,
                 watcher::Event::Delete(evacuation) => {
-                    return End::of(&evacuation).ok_or_else(|| self.removed());
+                    return look(&evacuation).ok_or_else(|| self.removed());
                 }
             }
         }

@@ -65,6 +65,6 @@ pub use error_chain::error_chain;
 pub use handle::{End, EvacuationHandle};
 pub use handler::Handler;
 pub use question::{Canceled, Question};
-pub use requester::Requester;
+pub use requester::{REHEARSAL_TTL_SECONDS, Requester};
 pub use responder::Responder;
 pub use watching::watch;

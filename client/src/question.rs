@@ -78,6 +78,12 @@ impl Question {
         self.asked.requesters.iter().map(|requester| requester.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
+    /// Returns true when nobody wants the pod to move: a person rehearses with `kubectl evacuate test`. The
+    /// answer is shown, and [`Handler::canceled`](crate::Handler::canceled) follows.
+    pub fn is_rehearsal(&self) -> bool {
+        self.asked.rehearsal
+    }
+
     /// Consequence of a refusal.
     pub fn on_refusal(&self) -> RefusalPolicy {
         self.asked.on_refusal
@@ -163,8 +169,9 @@ impl Question {
         self.closed.cancelled().await;
     }
 
-    /// Delays for as long as `work` takes: renews a delay of `step` after half of the granted time. Returns
-    /// the result of the work; the handler then usually answers [`Answer::accept`].
+    /// Delays for as long as `work` takes: renews a delay of `step` after half of the granted time, and when
+    /// the server lost it. Returns the result of the work; the handler then usually answers
+    /// [`Answer::accept`].
     ///
     /// No renewal is under way when it returns: each post has had its reply, or its timeout of 10 s. So the
     /// answer that follows is the last one that the server records.
@@ -193,6 +200,7 @@ impl Question {
                 () = self.closed.cancelled() => return Err(Canceled),
                 done = &mut work => return Ok(done),
                 () = tokio::time::sleep(pause) => {}
+                () = self.lost() => {}
             }
         }
     }
@@ -207,6 +215,23 @@ impl Question {
                 // may go on before the work is done.
                 tracing::warn!("the delay was not renewed: {}", error_chain(&error));
                 step
+            }
+        }
+    }
+
+    /// Completes when the server has lost an answer that it had shown, because its store was restored from
+    /// an older backup.
+    pub(crate) async fn lost(&self) {
+        let mut news = self.news.clone();
+        let mut shown = None;
+        loop {
+            let answer_time = news.borrow_and_update().responder.answer_time;
+            if answer_time < shown {
+                return;
+            }
+            shown = answer_time;
+            if news.changed().await.is_err() {
+                return std::future::pending().await;
             }
         }
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    DeadlineAction, Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester as Entry, Target, Window,
+    DeadlineAction, Evacuation, EvacuationSpec, OwnerGroups, PodTarget, RefusalPolicy, Requester as Entry,
+    Window,
 };
 use k8s_openapi::{
     api::{authentication::v1::SelfSubjectReview, core::v1::Pod},
@@ -18,11 +19,15 @@ use crate::{EvacuationHandle, RequestError, backoff::turns, call::call};
 /// take less than all of 9999.
 const LATEST: i64 = 253_370_764_800;
 
+/// Seconds for which a rehearsal is kept after its end, so that a person can look at it.
+pub const REHEARSAL_TTL_SECONDS: i64 = 300;
+
 /// A requester of evacuations.
 #[derive(Clone, Debug)]
 pub struct Requester {
     client: DebugClient,
     entry: Entry,
+    owner_groups: Option<OwnerGroups>,
     deadline_after: Option<Duration>,
     params: PostParams,
 }
@@ -46,7 +51,21 @@ impl Requester {
     /// A requester with an entry that the caller has made itself. An entry that names another user as its
     /// owner needs the verb `override`.
     pub fn of_entry(client: Client, entry: Entry) -> Self {
-        Self { client: DebugClient(client), entry, deadline_after: None, params: PostParams::default() }
+        Self {
+            client: DebugClient(client),
+            entry,
+            owner_groups: None,
+            deadline_after: None,
+            params: PostParams::default(),
+        }
+    }
+
+    /// Groups of the entry's owner, for an entry that names another user. The server judges by them whether
+    /// the owner may use the reserve of the object limits.
+    #[must_use]
+    pub fn owner_groups(mut self, groups: &[String]) -> Self {
+        self.owner_groups = Some(OwnerGroups::new(&self.entry.owner, groups));
+        self
     }
 
     /// Reason in CamelCase for machines, such as `NodeMaintenance`.
@@ -141,7 +160,8 @@ impl Requester {
         let entry = self.entry();
         let mut pauses = turns();
         loop {
-            let new = evacuation(pod, &entry);
+            let mut new = evacuation(pod, &entry);
+            self.declare_groups(&mut new);
             let create = api.create(&self.params, &new);
             let active = match call("creating an evacuation of pod", namespace, &pod.name, create).await {
                 Ok(created) => return Ok(self.handle(api, created, 0, false)),
@@ -157,12 +177,54 @@ impl Requester {
         }
     }
 
+    /// Rehearses an evacuation of the pod of that name: each responder is asked once, in a question marked as
+    /// a rehearsal, and then told that it is over. The pod is never evicted. The rehearsal ends after `limit`
+    /// at the latest, whatever deadline the requester has, and is kept for [`REHEARSAL_TTL_SECONDS`] after
+    /// its end.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Requester::evacuate`], and a conflict with the cause `ActiveRehearsalExists` while another
+    /// one goes on.
+    pub async fn rehearse(
+        &self,
+        namespace: &str,
+        pod: &str,
+        limit: Duration,
+    ) -> Result<EvacuationHandle, RequestError> {
+        let api: Api<Evacuation> = Api::namespaced(self.client.0.clone(), namespace);
+        let entry = Entry {
+            deadline: Some(deadline(Utc::now(), limit).into()),
+            at_deadline: Some(DeadlineAction::GiveUp),
+            window: None,
+            ..self.entry.clone()
+        };
+        let target = PodTarget { name: pod.to_owned(), uid: None };
+        let spec = EvacuationSpec {
+            rehearsal: true,
+            ttl_seconds_after_finished: Some(REHEARSAL_TTL_SECONDS),
+            ..EvacuationSpec::new(target, vec![entry])
+        };
+        let metadata = ObjectMeta { generate_name: Some(format!("{pod}-test-")), ..ObjectMeta::default() };
+        let mut new = Evacuation { metadata, ..Evacuation::new("", spec) };
+        self.declare_groups(&mut new);
+        let create = api.create(&self.params, &new);
+        let created = call("creating a rehearsal of pod", namespace, pod, create).await?;
+        Ok(self.handle(api, created, 0, false))
+    }
+
     /// The Evacuation that [`Requester::evacuate`] would create, for a dry run or a manifest.
     pub fn manifest(&self, namespace: &str, pod: &str) -> Evacuation {
         let target = PodTarget { name: pod.to_owned(), uid: None };
         let mut evacuation = evacuation(&target, &self.entry());
         evacuation.metadata.namespace = Some(namespace.to_owned());
         evacuation
+    }
+
+    fn declare_groups(&self, evacuation: &mut Evacuation) {
+        if let Some(groups) = &self.owner_groups {
+            groups.write(&mut evacuation.metadata);
+        }
     }
 
     fn entry(&self) -> Entry {
@@ -192,6 +254,7 @@ impl Requester {
             Some(own) => *own = Entry { owner: own.owner.clone(), ..entry.clone() },
             None => evacuation.spec.requesters.push(entry.clone()),
         }
+        self.declare_groups(&mut evacuation);
         let write = api.replace(name, &self.params, &evacuation);
         match call("joining evacuation", namespace, name, write).await {
             Ok(joined) => Ok(Some(self.handle(api.clone(), joined, place, true))),
@@ -245,11 +308,7 @@ fn deadline(now: DateTime<Utc>, after: Duration) -> DateTime<Utc> {
 
 /// A new Evacuation of that pod, with one entry.
 fn evacuation(pod: &PodTarget, entry: &Entry) -> Evacuation {
-    let spec = EvacuationSpec {
-        target: Target { pod: pod.clone() },
-        requesters: vec![entry.clone()],
-        ttl_seconds_after_finished: None,
-    };
+    let spec = EvacuationSpec::new(pod.clone(), vec![entry.clone()]);
     let metadata = ObjectMeta { generate_name: Some(format!("{}-", pod.name)), ..ObjectMeta::default() };
     Evacuation { metadata, ..Evacuation::new("", spec) }
 }

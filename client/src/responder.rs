@@ -31,9 +31,10 @@ use crate::{
 ///
 /// The handler is called once each time the responder becomes active. It is called again when its answer says
 /// so or when it panicked. At most one call per Evacuation is under way. An answer is posted until it is
-/// recorded or the question has ended. After an outage of the API the responder continues. After a restart of
-/// the app an open question is asked again, unless it was accepted before. A cancellation is acknowledged
-/// after the handler has returned from it.
+/// recorded or the question has ended. An answer that is lost because the API's store was restored from an
+/// older backup is posted again. After an outage of the API the responder continues. After a restart of the
+/// app an open question is asked again, unless it was accepted before. A cancellation is acknowledged after
+/// the handler has returned from it.
 #[derive(Clone)]
 pub struct Responder {
     client: Client,

@@ -1,6 +1,6 @@
 //! One responder's work on one Evacuation, from the first question to its end.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use evacuation_api::{ResponderState, ResponderStatus, Timestamp};
 use kube::Client;
@@ -67,10 +67,11 @@ impl Session {
         }
     }
 
-    /// Returns whether this session is of the same question. A responder that is asked a second time gets a
-    /// new session.
+    /// Returns whether this session is of the same question, which has not ended. A responder that is asked a
+    /// second time gets a new session, as does one whose ended question is open again: the server's store was
+    /// restored from an older backup.
     pub(crate) fn is_of(&self, responder: &ResponderStatus) -> bool {
-        self.active_time == responder.active_time
+        self.active_time == responder.active_time && self.state == ResponderState::Active
     }
 
     /// Takes in a newer state of the object.
@@ -97,35 +98,52 @@ async fn work(question: Question, handler: Arc<dyn Handler>) {
             () = question.closed.cancelled() => return,
             answer = asked => answer,
         };
-        let again = match answer {
-            Ok(answer) => {
-                pauses = Retry::default();
-                post(&question, answer).await
-            }
-            Err(panic) => {
-                let evacuation = &question.name;
-                tracing::error!(
-                    "evacuation {evacuation}: the question was not answered, asking again: {panic}"
-                );
-                pauses.next()
+        let again = async {
+            match answer {
+                Ok(answer) => {
+                    pauses = Retry::default();
+                    keep(&question, answer).await
+                }
+                Err(panic) => {
+                    let evacuation = &question.name;
+                    tracing::error!(
+                        "evacuation {evacuation}: the question was not answered, asking again: {panic}"
+                    );
+                    tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+                    true
+                }
             }
         };
-        let Some(pause) = again else { return };
         tokio::select! {
             () = question.closed.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
+            again = again => if !again { return },
         }
     }
 }
 
-/// Posts an answer; returns the time until the next call of the handler, if there is one.
-async fn post(question: &Question, answer: Answer) -> Option<Duration> {
-    match question.answer(answer.clone()).await {
-        Ok(status) => answer.call_again_after(granted(&status)),
-        Err(RespondError::Closed { .. }) => None,
-        Err(error) => {
-            tracing::warn!("{}", error_chain(&error));
-            None
+/// Posts an answer, and again whenever the server lost it. Returns true at the time of the handler's next
+/// call, false when the server refused the answer.
+async fn keep(question: &Question, answer: Answer) -> bool {
+    loop {
+        let granted = match question.answer(answer.clone()).await {
+            Ok(status) => granted(&status),
+            Err(RespondError::Closed { .. }) => return false,
+            Err(error) => {
+                tracing::warn!("{}", error_chain(&error));
+                return false;
+            }
+        };
+        let next_call = async {
+            match answer.call_again_after(granted) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = next_call => return true,
+            () = question.lost() => {
+                tracing::warn!("evacuation {}: the server lost the answer, posting it again", question.name);
+            }
         }
     }
 }
@@ -150,7 +168,13 @@ pub(crate) async fn say_canceled(question: Question, handler: Arc<dyn Handler>) 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::{
+        sync::{
+            Mutex,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
+    };
 
     use async_trait::async_trait;
     use evacuation_api::{Answer as Word, Evacuation, RefusalPolicy, SELF_RESPONDER};
@@ -273,9 +297,77 @@ mod tests {
         let evacuation = asking();
         let handler = Arc::new(Clumsy::default());
         let mut session = Session::start(&client, &evacuation, responder(&evacuation), handler);
-        let ended = tokio::time::timeout(Duration::from_mins(1), &mut session.task).await;
-        ended.unwrap().unwrap();
-        assert_eq!(sent.lock().unwrap()[0]["spec"]["answer"], "Accept");
+        assert_eq!(posted(&sent, 1).await, ["Accept"]);
+        session.closed.cancel();
+        (&mut session.task).await.unwrap();
+    }
+
+    /// Waits until that many answers were posted, and returns their words.
+    async fn posted(sent: &Mutex<Vec<serde_json::Value>>, count: usize) -> Vec<String> {
+        let all = async {
+            while sent.lock().unwrap().len() < count {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_hours(1), all).await.expect("they are posted");
+        let sent = sent.lock().unwrap();
+        sent.iter().map(|body| body["spec"]["answer"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// [`asking`] after an answer was recorded.
+    fn answered(word: Word) -> Evacuation {
+        let mut answered = asking();
+        let responder = &mut answered.status.as_mut().unwrap().responders.as_mut().unwrap()[0];
+        responder.answer = Some(word);
+        responder.answer_time =
+            Some("2026-11-20T22:00:01Z".parse::<chrono::DateTime<chrono::Utc>>().unwrap().into());
+        answered
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_the_server_lost_is_posted_again() {
+        let (client, sent) = recording(&[RECORDED]);
+        let asked = asking();
+        let handler = Arc::new(|_| async { Answer::delay(Duration::from_mins(10)) });
+        let mut session = Session::start(&client, &asked, responder(&asked), handler);
+        posted(&sent, 1).await;
+        let delayed = answered(Word::Delay);
+        session.follow(&delayed, responder(&delayed));
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert_eq!(sent.lock().unwrap().len(), 1, "once is enough");
+        session.follow(&asked, responder(&asked));
+        assert_eq!(posted(&sent, 2).await, ["Delay", "Delay"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_delay_that_the_server_lost_is_renewed_while_the_work_lasts() {
+        let (client, sent) = recording(&[RECORDED]);
+        let asked = asking();
+        let handler = Arc::new(|question: Question| async move {
+            let work = std::future::pending::<()>();
+            question.hold(Duration::from_hours(1), work).await.ok();
+            Answer::accept()
+        });
+        let mut session = Session::start(&client, &asked, responder(&asked), handler);
+        posted(&sent, 1).await;
+        let delayed = answered(Word::Delay);
+        session.follow(&delayed, responder(&delayed));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        session.follow(&asked, responder(&asked));
+        // Half of the granted time is 15 s.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(sent.lock().unwrap().len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_ended_and_is_open_again_is_another_question() {
+        let asked = asking();
+        let mut session = start(&asked, |_| async { Answer::accept() });
+        assert!(session.is_of(responder(&asked)));
+        let mut ended = answered(Word::Accept);
+        ended.status.as_mut().unwrap().responders.as_mut().unwrap()[0].state = ResponderState::Completed;
+        session.follow(&ended, responder(&ended));
+        assert!(!session.is_of(responder(&asked)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,8 +5,9 @@
 //! The `cluster` view watches the API and tells each feature what changed. A feature queues keys, and
 //! workers reconcile them while this process leads: `negotiation` asks responders and evicts, `builtin`
 //! plays two responders, `drain` drains nodes, `rule` opens drains of marked nodes, `refresh` asks for pods
-//! in a crash loop, `eviction_request` acts on Kubernetes' own EvictionRequests, `bridges` connects objects
-//! of other projects, and `annotation_check` warns of mistakes. `process` wires them.
+//! in a crash loop, `pod_group` asks all pods that move together, `eviction_request` acts on Kubernetes'
+//! own EvictionRequests, `bridges` connects objects of other projects, and `annotation_check` warns of
+//! mistakes. `process` wires them.
 //!
 //! # Guarantees
 //!
@@ -23,6 +24,7 @@ mod eviction_request;
 #[doc(hidden)]
 pub mod fuzzing;
 mod negotiation;
+mod pod_group;
 mod process;
 mod refresh;
 mod rule;
@@ -30,5 +32,5 @@ mod unasked;
 
 pub use bridges::{Bridge, BridgeOptions};
 pub use eviction_request::EvictionRequestOptions;
-pub use process::{Options, RunError, run, shutdown_signal};
+pub use process::{FeatureSet, Options, RunError, run, shutdown_signal};
 pub use refresh::RefreshOptions;

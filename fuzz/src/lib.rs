@@ -1,4 +1,4 @@
-//! Fuzz targets: one for each parser that reads bytes from outside.
+//! Fuzz targets: one for each parser that reads bytes from outside, and one for the decisions of the gateway.
 //!
 //! A target panics when a property does not hold; not to panic is the least of them. `cargo xtask fuzz` runs
 //! the targets under libFuzzer, and the test `corpus` runs each on the inputs that earlier runs found.
@@ -43,6 +43,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "fields_v1", run: managed_fields::fields_v1 },
     Target { name: "front_proxy_headers", run: identity::front_proxy_headers },
     Target { name: "gateway_configuration", run: files::gateway_configuration },
+    Target { name: "gateway_sequence", run: reviews::gateway_sequence },
     Target { name: "json_patch", run: patches::json },
     Target { name: "label_selector", run: requests::label_selector },
     Target { name: "last_applied", run: managed_fields::last_applied },
@@ -55,6 +56,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "responders_annotation", run: responders::annotation },
     Target { name: "server_side_apply", run: managed_fields::server_side_apply },
     Target { name: "stored_version", run: requests::stored_version },
+    Target { name: "strategic_patch", run: patches::strategic },
     Target { name: "tracing_configuration", run: files::tracing_configuration },
     Target { name: "user_agent", run: managed_fields::user_agent },
     Target { name: "webhook_reply", run: reviews::webhook_reply },

@@ -1,7 +1,10 @@
-//! JSON patches and merge patches.
+//! JSON patches, merge patches and strategic merge patches.
 
-use machinery_merge::{json_patch, merge_patch, parse_json};
-use serde_json::Value;
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use machinery_merge::{StrategicPatch, json_patch, merge_patch, parse_json};
+use machinery_schema::Schema;
+use serde_json::{Value, json};
 
 use crate::halves;
 
@@ -29,6 +32,36 @@ pub(crate) fn merge(input: &[u8]) {
     let Ok(patched) = merge_patch(&document, patch) else { return };
     check_readable(&patched.value);
     let again = merge_patch(&patched.value, patch).map(|again| again.value);
+    assert_eq!(again.ok(), Some(patched.value));
+}
+
+/// Shape of documents whose field `items` is merged by `name` and whose field `tags` by value.
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let item =
+        json!({"type": "object", "properties": {"name": {"type": "string"}, "owner": {"type": "string"}}});
+    let list =
+        |items: Value| json!({"type": "array", "items": items, "x-kubernetes-patch-strategy": "merge"});
+    let mut items = list(item);
+    items["x-kubernetes-patch-merge-key"] = json!("name");
+    items["x-kubernetes-list-type"] = json!("map");
+    items["x-kubernetes-list-map-keys"] = json!(["owner", "name"]);
+    let properties = json!({
+        "items": items, "tags": list(json!({"type": "string"})),
+        "inner": {"allOf": [{"$ref": "#/components/schemas/Root"}]},
+    });
+    let root = json!({"type": "object", "properties": properties});
+    Schema::new(&BTreeMap::from([("Root".to_owned(), root)]), "Root")
+        .unwrap_or_else(|error| panic!("{error}"))
+});
+
+/// Applies a strategic merge patch. The result can be stored and read, and the same patch changes nothing
+/// more.
+pub(crate) fn strategic(input: &[u8]) {
+    let Some((document, patch)) = document(input) else { return };
+    let Ok(patch) = StrategicPatch::parse(patch) else { return };
+    let Ok(patched) = patch.apply(&document, &SCHEMA) else { return };
+    check_readable(&patched.value);
+    let again = patch.apply(&patched.value, &SCHEMA).map(|again| again.value);
     assert_eq!(again.ok(), Some(patched.value));
 }
 

@@ -10,6 +10,11 @@ pub(crate) fn admission_review(input: &[u8]) {
     evacuation_gateway::fuzzing::admission_review(input);
 }
 
+/// A sequence of calls and of changes around them. Each pair of bytes is a step.
+pub(crate) fn gateway_sequence(input: &[u8]) {
+    evacuation_gateway::fuzzing::judge_sequence(input);
+}
+
 /// The answer to a question and the patch, which is put into it in base64. A first line that is no JSON
 /// object is a whole reply.
 pub(crate) fn webhook_reply(input: &[u8]) {

@@ -7,12 +7,20 @@ use evacuation_client::{RequestError, Requester};
 use kube::{Api, Client, api::PostParams, core::Status};
 use moka::future::Cache;
 
+use crate::call::Call;
+
 /// Reason for which an entry was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     /// The pod is gone.
     #[error("the pod is gone")]
     Gone,
+    /// A limit or a ResourceQuota has no room for the entry, or others keep changing the Evacuation.
+    #[error("the evacuation API has no room for the request: {0}")]
+    NoRoom(String),
+    /// The pod's Evacuation or a registration of its namespace cannot be read, so an answer may be there.
+    #[error("the evacuation API cannot read what concerns the pod: {0}")]
+    Unreadable(String),
     /// The evacuation API answered, and rejected the entry.
     #[error("the evacuation API rejected the request")]
     Rejected(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -25,6 +33,21 @@ pub(crate) enum AskError {
 const KEPT: Duration = Duration::from_secs(1);
 /// Maximum number of results that are kept.
 const MAX_KEPT: u64 = 10_000;
+
+/// Causes of a 403 that a limit or a ResourceQuota of the evacuation API sends.
+const LIMITS: [&str; 6] = [
+    "NamespaceObjectLimit",
+    "NamespaceByteLimit",
+    "TotalByteLimit",
+    "UserObjectLimit",
+    "UserByteLimit",
+    "ResourceQuota",
+];
+
+/// Reason of a reply that failed because objects of the namespace cannot be read.
+const READ_ERROR: &str = "StorageReadError";
+/// Cause of the conflict with the pod's Evacuation when that cannot be read.
+const ACTIVE_UNREADABLE: &str = "ActiveEvacuationUnreadable";
 
 /// UID of the pod, owner and name of the entry.
 type Key = (String, String, String);
@@ -52,26 +75,27 @@ impl Asker {
     /// Evacuation, and the pod is asked again by a new one.
     pub(crate) async fn ask(
         &self,
-        namespace: &str,
+        call: &Call,
         pod: PodTarget,
         entry: Entry,
         expired_in: Option<&str>,
     ) -> Result<Arc<Evacuation>, Arc<AskError>> {
         let key = (pod.uid.clone().unwrap_or_default(), entry.owner.clone(), entry.name.clone());
-        self.written.try_get_with(key, self.write(namespace, pod, entry, expired_in)).await
+        self.written.try_get_with(key, self.write(call, pod, entry, expired_in)).await
     }
 
     async fn write(
         &self,
-        namespace: &str,
+        call: &Call,
         pod: PodTarget,
         entry: Entry,
         expired_in: Option<&str>,
     ) -> Result<Arc<Evacuation>, AskError> {
+        let namespace = &call.namespace;
         if let Some(evacuation) = expired_in {
             self.remove(namespace, evacuation, &entry).await?;
         }
-        let requester = Requester::of_entry(self.client.clone(), entry);
+        let requester = Requester::of_entry(self.client.clone(), entry).owner_groups(&call.user.groups);
         match requester.evacuate_target(namespace, &pod).await {
             Ok(handle) => Ok(Arc::new(handle.object().clone())),
             Err(error) if error.is_pod_gone() => Err(AskError::Gone),
@@ -79,32 +103,54 @@ impl Asker {
         }
     }
 
-    /// Removes an entry from an Evacuation. One that is gone, or has ended, holds nothing up.
-    async fn remove(&self, namespace: &str, name: &str, entry: &Entry) -> Result<(), AskError> {
+    /// Removes an entry from an Evacuation, and returns true. An Evacuation that is gone, has ended or
+    /// changes holds nothing up.
+    pub(crate) async fn remove(&self, namespace: &str, name: &str, entry: &Entry) -> Result<bool, AskError> {
         let api: Api<Evacuation> = Api::namespaced(self.client.clone(), namespace);
         let found = api.get_opt(name).await.map_err(of_call)?;
         let Some(mut evacuation) = found else {
-            return Ok(());
+            return Ok(false);
         };
         let before = evacuation.spec.requesters.len();
         evacuation.spec.requesters.retain(|known| known.key() != entry.key());
         if evacuation.spec.requesters.len() == before {
-            return Ok(());
+            return Ok(false);
         }
         match api.replace(name, &PostParams::default(), &evacuation).await {
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-            written => written.map(drop).map_err(of_call),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
+            written => written.map(|_| true).map_err(of_call),
         }
     }
 }
 
 fn classify(error: RequestError) -> AskError {
-    let rejected = match &error {
-        RequestError::Api { source, .. } => is_rejection(source),
-        RequestError::Contended { .. } => true,
-        RequestError::NoReply { .. } | RequestError::Removed { .. } => false,
-    };
-    if rejected { AskError::Rejected(Box::new(error)) } else { AskError::Unavailable(Box::new(error)) }
+    match error {
+        RequestError::Api { ref source, .. } => match &**source {
+            kube::Error::Api(status) if is_full(status) => AskError::NoRoom(status.message.clone()),
+            kube::Error::Api(status) if is_of_unreadable(status) => {
+                AskError::Unreadable(status.message.clone())
+            }
+            answer if is_rejection(answer) => AskError::Rejected(Box::new(error)),
+            _ => AskError::Unavailable(Box::new(error)),
+        },
+        RequestError::Contended { .. } => AskError::NoRoom(error.to_string()),
+        RequestError::NoReply { .. } | RequestError::Removed { .. } => AskError::Unavailable(Box::new(error)),
+    }
+}
+
+/// Returns true for a reply that is due to an object that the API server cannot read.
+fn is_of_unreadable(status: &Status) -> bool {
+    status.reason == READ_ERROR || has_cause(status, &[ACTIVE_UNREADABLE])
+}
+
+fn has_cause(status: &Status, reasons: &[&str]) -> bool {
+    let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
+    causes.iter().any(|cause| reasons.contains(&cause.reason.as_str()))
+}
+
+/// Returns true for the reply of a limit on objects, or of a ResourceQuota.
+fn is_full(status: &Status) -> bool {
+    status.code == 403 && has_cause(status, &LIMITS)
 }
 
 fn of_call(error: kube::Error) -> AskError {
@@ -120,4 +166,41 @@ fn of_call(error: kube::Error) -> AskError {
 fn is_rejection(error: &kube::Error) -> bool {
     let rejects = |status: &Status| matches!(status.code, 400 | 403 | 409 | 422);
     matches!(error, kube::Error::Api(status) if rejects(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn status(code: u16, cause: Option<&str>, message: &str) -> Status {
+        let causes: Vec<_> = cause.into_iter().map(|reason| json!({"reason": reason})).collect();
+        serde_json::from_value(json!({"code": code, "message": message, "details": {"causes": causes}}))
+            .unwrap()
+    }
+
+    #[test]
+    fn an_unreadable_evacuation_or_registration_is_no_rejection() {
+        let mut failed = status(500, Some("UnexpectedServerResponse"), "failed to read one or more");
+        assert!(!is_of_unreadable(&failed));
+        failed.reason = READ_ERROR.to_owned();
+        assert!(is_of_unreadable(&failed));
+        assert!(is_of_unreadable(&status(409, Some(ACTIVE_UNREADABLE), "move-db-0")));
+        assert!(!is_of_unreadable(&status(409, Some("ActiveEvacuationExists"), "move-db-0")));
+    }
+
+    #[test]
+    fn only_a_limit_or_a_quota_is_full() {
+        for (status, full) in [
+            (status(403, Some("NamespaceObjectLimit"), "evacuations is forbidden"), true),
+            (status(403, Some("UserByteLimit"), ""), true),
+            (status(403, Some("ResourceQuota"), "evacuations \"e\" is forbidden: exceeded quota: q"), true),
+            (status(403, Some("RequesterOfAnother"), ""), false),
+            (status(403, None, "admission webhook \"x\" denied the request: exceeded quota: q"), false),
+            (status(422, Some("ResourceQuota"), ""), false),
+        ] {
+            assert_eq!(is_full(&status), full, "{status:?}");
+        }
+    }
 }

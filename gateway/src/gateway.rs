@@ -1,6 +1,10 @@
 //! The answer to one call: facts from the caches, the pure decision, and the calls to the API that follow.
 
+mod overload;
+mod report;
+
 use std::{
+    ops::ControlFlow::{self, Break, Continue},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -8,81 +12,36 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chrono::Utc;
+use chrono::{TimeDelta, Utc};
 use evacuation_api::{PodTarget, Requester};
+use evacuation_protocol::disrupts;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::timeout;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use crate::{
+    answer::{Answer, Unasked},
     asking::{AskError, Asker},
-    call::Call,
+    attestation::{self, Attestations},
+    call::{Call, Operation},
     cluster::{Cluster, Records},
-    config::{ConfigurationFile, Row, Table},
+    config::{ConfigurationFile, Row},
     events::EventSink,
-    judge::{Facts, Pass, Reply, Trusted, Verdict, is_forced, judge},
+    judge::{Facts, Mate, Pass, Reply, Sight, Trusted, Verdict, is_forced, judge, other_node},
     ledger::{Counted, Ledger},
-    limiter::{Limiter, NoSlot, Slot},
+    limiter::Limiter,
     metrics::Metrics,
+    node::takes,
+    path_tokens::PathTokens,
+    pod::Shown,
     rights::Rights,
 };
 
-/// Maximum time of an answer. The kube-apiserver waits for a second.
+/// Maximum time of an answer, with the review of a token. The kube-apiserver waits for a second.
 const DEADLINE: Duration = Duration::from_millis(800);
-/// Maximum time in which a call waits for its turn.
-const TURN: Duration = Duration::from_millis(300);
 
-/// Reason for which a call passed although the app should have been asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unasked {
-    /// The caches are not filled yet.
-    Starting,
-    /// There was no answer within the deadline.
-    Late,
-    /// The evacuation API did not answer.
-    ApiDown,
-    /// The evacuation API rejected the entry.
-    Rejected,
-    /// The pod could not be read.
-    PodUnread,
-    /// All users together have too many calls in progress.
-    Busy,
-}
-
-impl Unasked {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Late => "late",
-            Self::ApiDown => "api_down",
-            Self::Rejected => "rejected",
-            Self::PodUnread => "pod_unread",
-            Self::Busy => "busy",
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Self::Starting => "the gateway has just started",
-            Self::Late => "the gateway had no answer in time",
-            Self::ApiDown => "the evacuation API did not answer",
-            Self::Rejected => "the evacuation API rejected the request",
-            Self::PodUnread => "the pod could not be read",
-            Self::Busy => "the gateway has too many calls in progress",
-        }
-    }
-}
-
-/// The answer to a call.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Answer {
-    /// The call passes.
-    Pass(Pass),
-    /// The call passes although the app should have been asked.
-    Unasked(Unasked),
-    /// The caller waits.
-    Wait(Reply),
-}
+/// A view of the pod of a call.
+type View = (Arc<Pod>, Sight);
 
 /// Answers calls. It keeps no state but caches.
 pub(crate) struct Gateway {
@@ -95,6 +54,12 @@ pub(crate) struct Gateway {
     pub(crate) events: EventSink,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) trusted: Trusted,
+    /// Maximum time from the start of an outage in which an answer holds.
+    pub(crate) longest_hold: TimeDelta,
+    /// Tokens by which the kube-apiserver proves itself.
+    pub(crate) tokens: Arc<PathTokens>,
+    /// Judge of the tokens of calls; `None` where the path alone proves the kube-apiserver.
+    pub(crate) attestations: Option<Arc<Attestations>>,
     /// True while the process ends: each connection then closes after its next answer.
     pub(crate) closing: AtomicBool,
 }
@@ -105,34 +70,57 @@ impl Gateway {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// Answers a call within [`DEADLINE`]. `pod` is the one that the kube-apiserver sent along, if it did.
-    pub(crate) async fn answer(&self, call: &Call, pod: Option<Pod>) -> Answer {
+    /// Answers a call within [`DEADLINE`]. `shown` is the state of the pod that the kube-apiserver means, if
+    /// it is known. A cached pod in another state is stale.
+    pub(crate) async fn answer(&self, call: &Call, shown: Option<Shown<'_>>) -> Answer {
         let began = Instant::now();
-        let known = pod.map(Arc::new).or_else(|| self.cluster.pod(&call.namespace, &call.pod));
+        let cached = self.cluster.pod(&call.namespace, &call.pod);
+        let is_current = |pod: &Arc<Pod>| shown.is_none_or(|shown| shown.is(pod));
+        let known = cached.clone().filter(is_current);
         let table = self.configuration.table();
+        let usual = cached.as_ref().map(|pod| table.row(call, pod));
         let mut row = "unknown";
-        let mut concerned = None;
+        // Until a newer view of the pod is there, the cached one says whether its app is to be asked.
+        let mut concerned = cached.map(|pod| (pod, Sight::Cached { fresh: false }));
         let work = async {
-            let pod = match known {
-                Some(pod) => pod,
-                None => Arc::new(self.read(call).await?),
+            let (mut pod, mut sight) = match known {
+                Some(pod) if shown.is_some() => (pod, Sight::Live { drained_before: false }),
+                Some(pod) => (pod, Sight::Cached { fresh: self.cluster.has_fresh_pods() }),
+                None => self.look(call, usual).await?,
             };
-            concerned = Some(Arc::clone(&pod));
-            let found = table.row(call, &pod);
-            row = &found.name;
-            Ok(self.decide(call, &pod, found).await)
+            loop {
+                concerned = Some((Arc::clone(&pod), sight));
+                // The row of the call can depend on the pod.
+                let found = table.row(call, &pod);
+                row = &found.name;
+                self.learn_group(call, &pod).await;
+                match self.decide(call, &pod, sight, found).await {
+                    Break(answer) => return Ok(answer),
+                    Continue(newer) => (pod, sight) = newer,
+                }
+            }
         };
-        let answer = match timeout(DEADLINE, work).await {
+        // The review of the caller's token came before.
+        let reviewed = self.attestations.as_ref().map(|_| attestation::TIMEOUT).unwrap_or_default();
+        let answer = match timeout(DEADLINE.saturating_sub(reviewed), work).await {
             Ok(Ok(answer) | Err(answer)) => answer,
-            Err(_) => self.late(call, concerned.as_deref(), &table),
+            Err(_) => Answer::Unasked(Unasked::Late),
         };
-        self.report(call, concerned.as_deref(), row, &answer, began.elapsed());
+        let answer = match answer {
+            Answer::Unasked(reason @ (Unasked::Late | Unasked::Busy)) => {
+                self.undecided(call, concerned.as_ref(), &table, reason)
+            }
+            answer => answer,
+        };
+        let pod = concerned.as_ref().map(|(pod, _)| &**pod);
+        self.report(call, pod, row, &answer, began.elapsed());
         answer
     }
 
     /// Reads the pod of a call live. The error is the answer where there is no pod.
-    async fn read(&self, call: &Call) -> Result<Pod, Answer> {
-        let _slot = self.slot(call).await?;
+    async fn read(&self, call: &Call, row: Option<&Row>) -> Result<Pod, Answer> {
+        let _slot = self.slot(call, row).await?;
+        self.metrics.pods_read.inc();
         match self.cluster.read_pod(&call.namespace, &call.pod).await {
             Ok(Some(pod)) => Ok(pod),
             // The kube-apiserver says that it does not exist.
@@ -144,77 +132,93 @@ impl Gateway {
         }
     }
 
-    /// Waits for the turn of a call that needs the API. The error is the answer where there is none.
-    async fn slot(&self, call: &Call) -> Result<Slot, Answer> {
-        self.limiter.slot(&call.user.name, TURN).await.map_err(|none| match none {
-            NoSlot::User => Answer::Wait(Reply::busy(call)),
-            NoSlot::All => Answer::Unasked(Unasked::Busy),
+    /// Reads the pod of a call live, with the nodes that tell a retry for an earlier pod from a new question.
+    async fn look(&self, call: &Call, row: Option<&Row>) -> Result<View, Answer> {
+        let pod = self.read(call, row).await?;
+        let drained_before = call.operation == Operation::Evict && self.drained_before(call, &pod).await;
+        Ok((Arc::new(pod), Sight::Live { drained_before }))
+    }
+
+    /// Returns true when the node of the earlier pod of this name takes no more pods like this one, or is
+    /// gone, and the node of this pod takes them. A node that cannot be read proves nothing.
+    async fn drained_before(&self, call: &Call, pod: &Pod) -> bool {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let Some(before) = self.cluster.records(&call.namespace, &call.pod, uid).predecessor else {
+            return false;
+        };
+        let Some((earlier, now)) = other_node(pod, &before) else { return false };
+        let read = tokio::try_join!(self.cluster.read_node(earlier), self.cluster.read_node(now));
+        read.is_ok_and(|(earlier, now)| {
+            earlier.is_none_or(|node| !takes(&node, pod)) && now.is_some_and(|node| takes(&node, pod))
         })
     }
 
-    /// Answers a call whose time is over. An app that is being asked, perhaps on behalf of other calls,
-    /// still holds it up. So a flood of calls does not open the way to its pods.
-    fn late(&self, call: &Call, pod: Option<&Pod>, table: &Table) -> Answer {
-        let unasked = Answer::Unasked(Unasked::Late);
-        if !self.cluster.api_answers() {
-            return unasked;
-        }
-        if let Some(pod) = pod {
-            let row = table.row(call, pod);
-            let (verdict, records) = self.verdict(call, pod, row);
-            match (verdict, records.active) {
-                (Verdict::Wait(reply), _) => return Answer::Wait(reply),
-                (Verdict::Pass(pass), _) => return Answer::Pass(pass),
-                (_, Some(active)) => return Answer::Wait(Reply::waiting(call, row, &active)),
-                // The kube-apiserver answers, and a deletion that is not counted could break the budget.
-                (Verdict::Count(_), None) => {
-                    let words = "its deletion was not counted in time, try again";
-                    return Answer::Wait(Reply::blocked(call, row, words));
-                }
-                (Verdict::Ask { .. }, None) => {}
-            }
-        }
-        if self.limiter.is_crowded(&call.user.name) { Answer::Wait(Reply::busy(call)) } else { unasked }
-    }
-
     /// Decides by the caches alone.
-    fn verdict(&self, call: &Call, pod: &Pod, row: &Row) -> (Verdict, Records) {
+    fn verdict(&self, call: &Call, pod: &Pod, sight: Sight, row: &Row) -> (Verdict, Records) {
+        let now = Utc::now();
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let records = self.cluster.records(&call.namespace, &call.pod, uid);
+        let group = self.cluster.mates(pod);
         let verdict = judge(&Facts {
             call,
             pod,
-            registered: self.cluster.is_registered(pod),
+            sight,
+            registered: self.is_asked(pod, row, &group),
             namespace: self.cluster.namespace(&call.namespace),
             active: records.active.as_deref(),
             last: records.last.as_deref(),
             predecessor: records.predecessor.as_deref(),
+            group: &group,
             row,
             trusted: &self.trusted,
-            now: Utc::now(),
+            outage: self.cluster.outage(now),
+            longest_hold: self.longest_hold,
+            now,
         });
         (verdict, records)
     }
 
-    async fn decide(&self, call: &Call, pod: &Pod, row: &Row) -> Answer {
-        let (verdict, records) = self.verdict(call, pod, row);
+    /// Decides by a view of the pod. Continues with a newer view where that is not enough.
+    async fn decide(&self, call: &Call, pod: &Pod, sight: Sight, row: &Row) -> ControlFlow<Answer, View> {
+        let (verdict, records) = self.verdict(call, pod, sight, row);
         if let Verdict::Pass(pass) = verdict {
             // Before the first lists a pod can look as if it were not registered.
             let unsure = pass == Pass::Unregistered && !self.cluster.not_synced().is_empty();
-            return if unsure { Answer::Unasked(Unasked::Starting) } else { Answer::Pass(pass) };
+            return Break(if unsure { Answer::Unasked(Unasked::Starting) } else { Answer::Pass(pass) });
         }
         if is_forced(call, pod) && self.may_override(call).await {
-            return Answer::Pass(Pass::Forced);
+            return Break(Answer::Pass(Pass::Forced));
         }
         match verdict {
-            Verdict::Pass(pass) => Answer::Pass(pass),
-            Verdict::Wait(_) if !self.cluster.api_answers() => Answer::Unasked(Unasked::ApiDown),
-            Verdict::Wait(reply) => Answer::Wait(reply),
-            Verdict::Ask { .. } if call.dry_run => Answer::Wait(Reply::dry_run(call, row)),
+            Verdict::Pass(pass) => Break(Answer::Pass(pass)),
+            Verdict::Open(way) => Break(Answer::Unasked(Unasked::Outage(way))),
+            Verdict::Wait(reply) => Break(Answer::Wait(reply)),
+            Verdict::Ask { .. } if call.dry_run => Break(Answer::Wait(Reply::dry_run(call, row))),
             Verdict::Ask { entry, expired_in } => {
                 self.ask(call, pod, row, *entry, expired_in.as_deref(), &records).await
             }
             Verdict::Count(entry) => self.count(call, pod, row, *entry, &records).await,
+            Verdict::Look => self.look(call, Some(row)).await.map_or_else(Break, Continue),
+        }
+    }
+
+    /// Returns true when responders are registered for the pod, or for another that is disrupted with it.
+    pub(super) fn is_asked(&self, pod: &Pod, row: &Row, group: &[Mate]) -> bool {
+        let with_others = disrupts(&row.entry_name());
+        self.cluster.is_registered(pod)
+            || (with_others && group.iter().any(|mate| self.cluster.is_registered(&mate.pod)))
+    }
+
+    /// Reads the mode of the pod's PodGroup, if that is not known. Without a slot, or an answer in time, the
+    /// group's pods count as disrupted together.
+    async fn learn_group(&self, call: &Call, pod: &Pod) {
+        if self.cluster.knows_group(pod) {
+            return;
+        }
+        let Ok(_slot) = self.slot(call, None).await else { return };
+        if let Err(error) = self.cluster.read_group(pod).await {
+            let error = &error as &dyn std::error::Error;
+            warn!(error, "pod {}: its PodGroup cannot be read", call.target());
         }
     }
 
@@ -242,100 +246,103 @@ impl Gateway {
         entry: Requester,
         expired_in: Option<&str>,
         records: &Records,
-    ) -> Answer {
-        let slot = match self.slot(call).await {
-            Ok(slot) => slot,
-            Err(answer) => return answer,
+    ) -> ControlFlow<Answer, View> {
+        let slot = match (self.slot(call, Some(row)).await, &records.active) {
+            (Ok(slot), _) => slot,
+            // The app is being asked, although this caller's entry is not renewed now.
+            (Err(_), Some(active)) => return Break(Answer::Wait(Reply::waiting(call, row, active))),
+            (Err(answer), None) => return Break(answer),
         };
         let target = PodTarget { name: call.pod.clone(), uid: pod.metadata.uid.clone() };
-        let error = match self.asker.ask(&call.namespace, target, entry, expired_in).await {
-            Ok(evacuation) => return Answer::Wait(Reply::waiting(call, row, &evacuation)),
+        let error = match self.asker.ask(call, target, entry, expired_in).await {
+            Ok(evacuation) => {
+                self.limiter.asked(pod.metadata.uid.as_deref().unwrap_or_default());
+                return Break(Answer::Wait(Reply::waiting(call, row, &evacuation)));
+            }
             Err(error) => error,
         };
         match (&*error, &records.active) {
             (AskError::Gone, _) => {
                 drop(slot);
-                return self.decide_about_successor(call, pod, row).await;
+                return self.successor(call, pod, row).await;
             }
-            // The app is being asked, although this caller's entry has no place.
-            (AskError::Rejected(_), Some(active)) => return Answer::Wait(Reply::waiting(call, row, active)),
-            _ => {}
+            // The app is being asked, although this caller's entry has no place, or could not be written in
+            // a pause of seconds, which is no outage.
+            (
+                AskError::Rejected(_)
+                | AskError::NoRoom(_)
+                | AskError::Unreadable(_)
+                | AskError::Unavailable(_),
+                Some(active),
+            ) => return Break(Answer::Wait(Reply::waiting(call, row, active))),
+            // The app may have refused, or may have asked for time.
+            (AskError::Unreadable(words), None) => {
+                self.metrics.calls_unreadable.inc();
+                warn!("pod {}: {} waits for a repair: {words}", call.target(), call.user.name);
+                return Break(Answer::Wait(Reply::unreadable(call, row, words)));
+            }
+            // Whoever fills a namespace would otherwise open the way to its pods.
+            (AskError::NoRoom(words), None) => {
+                self.metrics.calls_without_room.inc();
+                info!("pod {}: {} waits for room: {words}", call.target(), call.user.name);
+                return Break(Answer::Wait(Reply::no_room(call, row, words)));
+            }
+            (AskError::Rejected(_) | AskError::Unavailable(_), None) => {}
         }
         warn!(error = &error as &dyn std::error::Error, "pod {}: its app was not asked", call.target());
-        Answer::Unasked(if matches!(*error, AskError::Rejected(_)) {
-            Unasked::Rejected
-        } else {
-            Unasked::ApiDown
-        })
+        let rejected = matches!(*error, AskError::Rejected(_));
+        Break(Answer::Unasked(if rejected { Unasked::Rejected } else { Unasked::ApiDown }))
     }
 
-    /// Decides again after the pod of the cache turned out to be gone: another may have its name by now.
-    async fn decide_about_successor(&self, call: &Call, gone: &Pod, row: &Row) -> Answer {
-        match self.read(call).await {
-            Ok(pod) if pod.metadata.uid == gone.metadata.uid => Answer::Pass(Pass::Leaving),
-            Ok(pod) => Box::pin(self.decide(call, &pod, row)).await,
-            Err(answer) => answer,
+    /// Looks again after the pod of the cache turned out to be gone: another may have its name by now.
+    async fn successor(&self, call: &Call, gone: &Pod, row: &Row) -> ControlFlow<Answer, View> {
+        match self.look(call, Some(row)).await {
+            Ok((pod, _)) if pod.metadata.uid == gone.metadata.uid => {
+                Break(Answer::Unasked(Unasked::Rejected))
+            }
+            Ok(view) => Continue(view),
+            Err(answer) => Break(answer),
         }
     }
 
     /// Counts a deletion. One that a budget holds back becomes an Evacuation, which waits for the budget.
-    async fn count(&self, call: &Call, pod: &Pod, row: &Row, entry: Requester, records: &Records) -> Answer {
-        let slot = match self.slot(call).await {
+    async fn count(
+        &self,
+        call: &Call,
+        pod: &Pod,
+        row: &Row,
+        entry: Requester,
+        records: &Records,
+    ) -> ControlFlow<Answer, View> {
+        let slot = match self.slot(call, Some(row)).await {
             Ok(slot) => slot,
-            Err(answer) => return answer,
+            Err(answer) => return Break(answer),
         };
         let counted = self.ledger.count(call, pod).await;
         drop(slot);
-        match counted {
+        Break(match counted {
             Counted::Evicted => Answer::Pass(Pass::Counted),
             Counted::Gone => Answer::Pass(Pass::Leaving),
             Counted::Busy => {
                 Answer::Wait(Reply::blocked(call, row, "its budget is being written by others, try again"))
+            }
+            Counted::Unanswered(problem) if !self.is_api_away() => {
+                warn!("pod {}: its deletion was not counted, its caller waits: {problem}", call.target());
+                Answer::Wait(Reply::blocked(call, row, "the kube-apiserver did not count it, try again"))
+            }
+            Counted::Unanswered(problem) => {
+                warn!("pod {}: its deletion was not counted in an outage: {problem}", call.target());
+                Answer::Unasked(Unasked::ApiDown)
             }
             Counted::Impossible(problem) => {
                 info!("pod {}: its deletion was not counted: {problem}", call.target());
                 Answer::Pass(Pass::Uncounted)
             }
             Counted::Blocked(message) if call.dry_run => Answer::Wait(Reply::blocked(call, row, &message)),
-            Counted::Blocked(_) => self.ask(call, pod, row, entry, None, records).await,
-        }
-    }
-
-    /// Counts the answer, and names on the pod a call that passed against the rule.
-    fn report(&self, call: &Call, pod: Option<&Pod>, row: &str, answer: &Answer, time: Duration) {
-        let webhook = call.operation.as_str();
-        let verdict = match answer {
-            Answer::Pass(pass) => pass.as_str(),
-            Answer::Unasked(_) => "unasked",
-            Answer::Wait(_) => "wait",
-        };
-        self.metrics.count(webhook, row, verdict, time);
-        debug!(user = %call.user.name, row, verdict, ?time, "{webhook} {}", call.target());
-        let (user, verb) = (&call.user.name, call.operation.verb());
-        let note = match answer {
-            Answer::Unasked(reason) => {
-                self.metrics.count_unasked(webhook, reason.as_str());
-                warn!("pod {}: {user} could {verb} it unasked: {}", call.target(), reason.words());
-                Some(("PassedUnasked", format!("{user} could {verb} the pod unasked: {}", reason.words())))
-            }
-            Answer::Pass(Pass::Forced) => Some((
-                "DeletionForced",
-                format!("{user} forced the deletion of the pod, which was not asked"),
-            )),
-            Answer::Pass(Pass::BlockedTooLong) => Some((
-                "DeletionPassedBudget",
-                format!(
-                    "{user} could delete the pod although a budget allows no disruption: it held the deletion back for too long"
-                ),
-            )),
-            Answer::Pass(Pass::Uncounted) => Some((
-                "DeletionNotCounted",
-                format!("{user} could delete the pod without a count: the eviction API cannot count it"),
-            )),
-            Answer::Pass(_) | Answer::Wait(_) => None,
-        };
-        if let Some(((reason, note), pod)) = note.zip(pod).filter(|_| !call.dry_run) {
-            self.events.warn(pod, reason, "Admit", note);
-        }
+            Counted::Blocked(_) => return self.ask(call, pod, row, entry, None, records).await,
+        })
     }
 }
+
+#[cfg(test)]
+mod tests;

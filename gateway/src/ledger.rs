@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use evacuation_protocol::NEEDS_NONE;
 use http::Request;
 use k8s_openapi::{
     api::policy::v1::Eviction,
@@ -17,6 +18,8 @@ use tokio::time::timeout;
 use crate::{call::Call, pod::chosen_grace};
 use k8s_openapi::api::core::v1::Pod;
 
+/// Words of the eviction API, with code 500, for a pod that two budgets select.
+const SEVERAL_BUDGETS: &str = "more than one PodDisruptionBudget";
 /// Maximum time of an eviction. A call that takes longer waits for other writers of the same budget.
 const TIMEOUT: Duration = Duration::from_millis(450);
 
@@ -31,8 +34,10 @@ pub(crate) enum Counted {
     Blocked(String),
     /// The budget is being written by others.
     Busy,
-    /// The eviction API cannot count, for example because two budgets select the pod.
+    /// The eviction API cannot count: it rejects the eviction itself, or two budgets select the pod.
     Impossible(String),
+    /// The kube-apiserver did not answer, or failed. Nothing is known of the budget.
+    Unanswered(String),
 }
 
 /// Posts the evictions of counted deletions.
@@ -56,9 +61,9 @@ impl Ledger {
         match timeout(TIMEOUT, self.client.request::<Status>(request)).await {
             Err(_) => Counted::Busy,
             Ok(Ok(status)) if status.code < 400 => Counted::Evicted,
-            Ok(Ok(status)) => Counted::Impossible(status.message),
+            Ok(Ok(status)) => meaning(&status),
             Ok(Err(kube::Error::Api(status))) => meaning(&status),
-            Ok(Err(error)) => Counted::Impossible(error.to_string()),
+            Ok(Err(error)) => Counted::Unanswered(error.to_string()),
         }
     }
 }
@@ -66,11 +71,21 @@ impl Ledger {
 fn meaning(status: &Status) -> Counted {
     match status.code {
         404 => Counted::Gone,
+        429 if needs_none(status) => Counted::Impossible(status.message.clone()),
         429 => Counted::Blocked(status.message.clone()),
         409 if status.message.contains("UID") => Counted::Gone,
         409 => Counted::Busy,
+        500 if status.message.contains(SEVERAL_BUDGETS) => Counted::Impossible(status.message.clone()),
+        408 | 500.. => Counted::Unanswered(status.message.clone()),
         _ => Counted::Impossible(status.message.clone()),
     }
+}
+
+/// Returns true for the refusal by a budget that needs no healthy pod: after a scale-down to 0 the eviction
+/// API evicts none of its pods.
+fn needs_none(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.map(|cause| &cause.message).any(|message| message.contains(NEEDS_NONE))
 }
 
 /// Returns the request, built by hand: kube's own spells `deleteOptions` in a way that the API ignores.
@@ -118,8 +133,33 @@ mod tests {
         let status = |code, message: &str| Status { code, message: message.to_owned(), ..Status::default() };
         assert_eq!(meaning(&status(404, "")), Counted::Gone);
         assert_eq!(meaning(&status(429, "no room")), Counted::Blocked("no room".to_owned()));
+        let mut scaled = status(429, "Cannot evict pod");
+        let needs = "The disruption budget web needs 0 healthy pods and has 2 currently";
+        let cause = serde_json::json!({"reason": "DisruptionBudget", "message": needs});
+        scaled.details = serde_json::from_value(serde_json::json!({"causes": [cause]})).unwrap();
+        assert_eq!(meaning(&scaled), Counted::Impossible("Cannot evict pod".to_owned()));
         assert_eq!(meaning(&status(409, "the UID in the precondition (a) does not match")), Counted::Gone);
         assert_eq!(meaning(&status(409, "the object has been modified")), Counted::Busy);
-        assert_eq!(meaning(&status(500, "two budgets")), Counted::Impossible("two budgets".to_owned()));
+        let several = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+        assert_eq!(meaning(&status(500, several)), Counted::Impossible(several.to_owned()));
+        assert_eq!(meaning(&status(422, "no")), Counted::Impossible("no".to_owned()));
+        for code in [408, 500, 503, 504] {
+            assert_eq!(meaning(&status(code, "etcd")), Counted::Unanswered("etcd".to_owned()), "{code}");
+        }
+    }
+
+    /// # Attack
+    ///
+    /// - Attacker: a network that breaks the connection between the gateway and the kube-apiserver
+    /// - Act: lets a deletion of a workload controller pass without a count against its budget
+    /// - Promise: 11
+    #[tokio::test]
+    async fn a_connection_that_breaks_is_no_reason_to_leave_a_deletion_uncounted() {
+        // Nothing listens there any more.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let config = kube::Config::new(format!("http://127.0.0.1:{port}").parse().unwrap());
+        let ledger = Ledger::new(Client::try_from(config).unwrap());
+        let counted = ledger.count(&call_of("rs", Operation::Delete), &pod_of(None, None)).await;
+        assert!(matches!(counted, Counted::Unanswered(_)), "{counted:?}");
     }
 }

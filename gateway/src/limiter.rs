@@ -1,22 +1,36 @@
-//! Bounds on the calls that wait for the API at the same time, with a share for each user.
+//! Bounds on the calls that wait for the API at the same time, with a share for each flow.
+//!
+//! The service accounts of a namespace are one flow, as at the API server: a tenant makes any number of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
+use machinery_auth::flow;
 use moka::sync::Cache;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 /// Maximum number of calls that wait for the API. Each has a connection of its own, and more connections
 /// would only make all of them late.
 const CALLS: usize = 64;
-/// Maximum number of one user's: a quarter, so that no user holds up another.
+/// Maximum number of one flow: a quarter, so that no flow holds up another.
 const CALLS_OF_USER: usize = CALLS / 4;
+/// Start of the names of the control plane's accounts. Each is a flow: tenants cannot make one.
+const CONTROL_PLANE: &str = "system:serviceaccount:kube-system:";
 /// Maximum number of users that are remembered.
 const USERS: u64 = 10_000;
 /// Time for which an idle user is remembered.
 const IDLE: Duration = Duration::from_mins(1);
+
+/// Maximum number of pods whose calls found no slot that are remembered.
+const PODS: u64 = 10_000;
+/// Time after a pod's last call without a slot in which the first one is remembered: longer than the pause
+/// of a workload controller between two tries, which is 1,000 s at most.
+const REMEMBERED: Duration = Duration::from_mins(20);
 
 /// Permission to wait for the API. It ends when it is dropped.
 #[derive(Debug)]
@@ -40,6 +54,10 @@ pub(crate) struct Limiter {
     all: Arc<Semaphore>,
     users: Cache<String, Arc<Semaphore>>,
     of_user: usize,
+    /// The first time at which a call for a pod found no slot, by the pod's UID.
+    turned_away: Cache<String, Instant>,
+    /// The last time at which a call found a free slot at once.
+    last_free: Mutex<Instant>,
 }
 
 impl Default for Limiter {
@@ -51,24 +69,54 @@ impl Default for Limiter {
 impl Limiter {
     fn new(all: usize, of_user: usize) -> Self {
         let users = Cache::builder().max_capacity(USERS).time_to_idle(IDLE).build();
-        Self { all: Arc::new(Semaphore::new(all)), users, of_user }
+        let turned_away = Cache::builder().max_capacity(PODS).time_to_idle(REMEMBERED).build();
+        let last_free = Mutex::new(Instant::now());
+        Self { all: Arc::new(Semaphore::new(all)), users, of_user, turned_away, last_free }
     }
 
     /// Returns true while the user has more than a quarter of its share in progress.
     pub(crate) fn is_crowded(&self, user: &str) -> bool {
         let in_progress = |share: Arc<Semaphore>| self.of_user.saturating_sub(share.available_permits());
-        self.users.get(user).is_some_and(|share| in_progress(share) > self.of_user / 4)
+        self.users.get(share_of(user)).is_some_and(|share| in_progress(share) > self.of_user / 4)
+    }
+
+    /// Returns true while every slot is taken.
+    pub(crate) fn is_full(&self) -> bool {
+        self.all.available_permits() == 0
+    }
+
+    /// Records that a call for the pod of that UID found no slot, and returns the time since the first such
+    /// call in which no slot was free. A pause of [`REMEMBERED`] between two of them starts over. So does a
+    /// slot that is free at once: two short floods are no long one.
+    pub(crate) fn turned_away(&self, pod: &str) -> Duration {
+        let first = self.turned_away.get_with_by_ref(pod, Instant::now);
+        let free = *self.last_free.lock().unwrap_or_else(PoisonError::into_inner);
+        first.max(free).elapsed()
+    }
+
+    /// Forgets the calls for the pod of that UID that found no slot: its app is asked now.
+    pub(crate) fn asked(&self, pod: &str) {
+        self.turned_away.invalidate(pod);
     }
 
     /// Waits for a slot for that user, at most for `patience`.
     pub(crate) async fn slot(&self, user: &str, patience: Duration) -> Result<Slot, NoSlot> {
-        let share = self.users.get_with_by_ref(user, || Arc::new(Semaphore::new(self.of_user)));
+        let share = self.users.get_with_by_ref(share_of(user), || Arc::new(Semaphore::new(self.of_user)));
         // Neither semaphore is ever closed.
         let of_user = timeout(patience, share.acquire_owned()).await.ok().and_then(Result::ok);
         let of_user = of_user.ok_or(NoSlot::User)?;
+        if let Ok(of_all) = Arc::clone(&self.all).try_acquire_owned() {
+            *self.last_free.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            return Ok(Slot { _of_user: of_user, _of_all: of_all });
+        }
         let of_all = timeout(patience, Arc::clone(&self.all).acquire_owned()).await.ok().and_then(Result::ok);
         Ok(Slot { _of_user: of_user, _of_all: of_all.ok_or(NoSlot::All)? })
     }
+}
+
+/// Returns the flow whose share a user takes.
+fn share_of(user: &str) -> &str {
+    if user.starts_with(CONTROL_PLANE) { user } else { flow(user) }
 }
 
 #[cfg(test)]
@@ -89,10 +137,51 @@ mod tests {
         limiter.slot("mallory", SOON).await.unwrap();
     }
 
+    /// # Attack
+    ///
+    /// - Attacker: a tenant with many service accounts
+    /// - Act: takes every slot of the gateway, a few for each account
+    /// - Promise: 8
+    #[tokio::test(start_paused = true)]
+    async fn the_service_accounts_of_a_namespace_share_one_share_and_controllers_have_their_own() {
+        let limiter = Limiter::new(8, 2);
+        let account = |name: &str| format!("system:serviceaccount:{name}");
+        let _first = limiter.slot(&account("tenant:a"), SOON).await.unwrap();
+        let _second = limiter.slot(&account("tenant:b"), SOON).await.unwrap();
+        assert_eq!(limiter.slot(&account("tenant:c"), SOON).await.unwrap_err(), NoSlot::User);
+        assert!(limiter.is_crowded(&account("tenant:d")));
+        limiter.slot(&account("other:a"), SOON).await.unwrap();
+        let mut slots = Vec::new();
+        for controller in ["replicaset-controller", "job-controller"] {
+            for _ in 0..2 {
+                slots.push(limiter.slot(&account(&format!("kube-system:{controller}")), SOON).await.unwrap());
+            }
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn all_users_together_are_bounded() {
         let limiter = Limiter::new(2, 1);
-        let _slots = [limiter.slot("a", SOON).await.unwrap(), limiter.slot("b", SOON).await.unwrap()];
+        let slots = [limiter.slot("a", SOON).await.unwrap(), limiter.slot("b", SOON).await.unwrap()];
         assert_eq!(limiter.slot("c", SOON).await.unwrap_err(), NoSlot::All);
+        assert!(limiter.is_full());
+        drop(slots);
+        assert!(!limiter.is_full());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pods_time_without_a_slot_counts_from_its_first_call_until_it_is_asked() {
+        let limiter = Limiter::default();
+        let minutes = Duration::from_mins;
+        assert_eq!(limiter.turned_away("1"), Duration::ZERO);
+        tokio::time::advance(minutes(12)).await;
+        assert_eq!(limiter.turned_away("1"), minutes(12));
+        assert_eq!(limiter.turned_away("2"), Duration::ZERO, "each pod has a time of its own");
+        limiter.slot("alice", SOON).await.unwrap();
+        assert_eq!(limiter.turned_away("1"), Duration::ZERO, "two short floods are no long one");
+        tokio::time::advance(minutes(3)).await;
+        assert_eq!(limiter.turned_away("1"), minutes(3));
+        limiter.asked("1");
+        assert_eq!(limiter.turned_away("1"), Duration::ZERO);
     }
 }

@@ -42,6 +42,16 @@ pub(crate) struct Metrics {
     seconds: Family<WebhookLabels, Histogram, fn() -> Histogram>,
     /// Events that were not published because too many waited.
     pub(crate) events_dropped: Counter,
+    /// Entries that left because the pod's owner no longer wanted the deletion.
+    pub(crate) entries_withdrawn: Counter,
+    /// Calls that wait because a limit or a ResourceQuota has no room for their entries.
+    pub(crate) calls_without_room: Counter,
+    /// Calls that wait because what concerns their pods cannot be read.
+    pub(crate) calls_unreadable: Counter,
+    /// Requests that did not prove to be the kube-apiserver's.
+    pub(crate) calls_rejected: Counter,
+    /// Pods that were read because the cache was not enough.
+    pub(crate) pods_read: Counter,
     /// The state of the configuration.
     pub(crate) configuration: ConfigurationGauges,
 }
@@ -56,15 +66,30 @@ impl Default for Metrics {
             unasked: Family::default(),
             seconds: Family::new_with_constructor(histogram),
             events_dropped: Counter::default(),
+            entries_withdrawn: Counter::default(),
+            calls_without_room: Counter::default(),
+            calls_unreadable: Counter::default(),
+            calls_rejected: Counter::default(),
+            pods_read: Counter::default(),
             configuration: ConfigurationGauges::default(),
         };
         registry.register("calls", "Calls by webhook, row of the caller and verdict", metrics.calls.clone());
-        let help = "Calls that passed although the app should have been asked";
+        let help = "Calls that passed although the app was not asked, or its answer was not waited for";
         registry.register("passed_unasked", help, metrics.unasked.clone());
         let help = "Time from the receipt of a call to its answer";
         registry.register_with_unit("call", help, Unit::Seconds, metrics.seconds.clone());
         let help = "Events that were not published because too many waited";
         registry.register("events_dropped", help, metrics.events_dropped.clone());
+        let help = "Entries that left because the owner of the pod no longer wanted the deletion";
+        registry.register("entries_withdrawn", help, metrics.entries_withdrawn.clone());
+        let help = "Calls that wait because a limit or a ResourceQuota has no room for their entries";
+        registry.register("calls_without_room", help, metrics.calls_without_room.clone());
+        let help = "Calls that wait because an Evacuation or a registration cannot be read";
+        registry.register("calls_unreadable", help, metrics.calls_unreadable.clone());
+        let help = "Requests that did not prove to be the kube-apiserver's";
+        registry.register("calls_rejected", help, metrics.calls_rejected.clone());
+        let help = "Pods that were read from the kube-apiserver because the cache was not enough";
+        registry.register("pods_read", help, metrics.pods_read.clone());
         let help = "Whether the newest configuration is in use";
         registry.register("configuration_valid", help, metrics.configuration.valid.clone());
         let help = "Configurations that came into use";

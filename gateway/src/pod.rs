@@ -5,14 +5,38 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 
 /// Annotation that marks a pod as the mirror of a static one.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+/// Maximum number of annotations of the project's own that are kept of a pod.
+const ANNOTATIONS: usize = 32;
+/// Maximum number of labels that are kept of a pod. Selectors see no others.
+const LABELS: usize = 64;
 /// Type of the condition that a controller sets before it deletes a pod.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
+
+/// The state of a pod that a review shows. The gateway takes nothing else of the pod from the review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shown<'a> {
+    pub(crate) uid: &'a str,
+    pub(crate) resource_version: &'a str,
+}
+
+impl Shown<'_> {
+    /// Returns true when this is that very state of that very pod.
+    pub(crate) fn is(self, pod: &Pod) -> bool {
+        pod.metadata.uid.as_deref() == Some(self.uid)
+            && pod.metadata.resource_version.as_deref() == Some(self.resource_version)
+    }
+}
 
 /// Returns the kind of the pod's controller, such as `ReplicaSet`.
 pub(crate) fn owner_kind(pod: &Pod) -> Option<&str> {
     let owners = pod.metadata.owner_references.iter().flatten();
     let mut controllers = owners.filter(|owner| owner.controller == Some(true));
     controllers.next().map(|owner| owner.kind.as_str())
+}
+
+/// Returns the name of the pod's node, once the pod is scheduled.
+pub(crate) fn node_name(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref().filter(|node| !node.is_empty())
 }
 
 /// Returns the reason of the condition DisruptionTarget, such as `DeletionByTaintManager`.
@@ -33,8 +57,7 @@ pub(crate) fn is_mirror(pod: &Pod) -> bool {
 pub(crate) fn chosen_grace(pod: &Pod, given: Option<i64>) -> Option<i64> {
     let spec = pod.spec.as_ref();
     let own = spec.and_then(|spec| spec.termination_grace_period_seconds);
-    let scheduled = spec.is_some_and(|spec| spec.node_name.as_ref().is_some_and(|node| !node.is_empty()));
-    given.filter(|given| Some(*given) != own && (scheduled || *given != 0))
+    given.filter(|given| Some(*given) != own && (node_name(pod).is_some() || *given != 0))
 }
 
 /// Drops the parts of a pod that the gateway does not read, so that tens of thousands of pods fit into
@@ -42,13 +65,32 @@ pub(crate) fn chosen_grace(pod: &Pod, given: Option<i64>) -> Option<i64> {
 pub(crate) fn prune(pod: &mut Pod) {
     pod.metadata.managed_fields = None;
     pod.metadata.finalizers = None;
+    pod.metadata.generate_name = None;
     if let Some(annotations) = &mut pod.metadata.annotations {
-        annotations.retain(|name, _| name == MIRROR_ANNOTATION || is_own_annotation(name));
+        let mut kept = 0;
+        annotations.retain(|name, _| {
+            let is_read = name == MIRROR_ANNOTATION || (is_own_annotation(name) && kept < ANNOTATIONS);
+            kept += usize::from(is_read);
+            is_read
+        });
+    }
+    if let Some(labels) = &mut pod.metadata.labels {
+        let mut kept = 0;
+        labels.retain(|_, _| {
+            kept += 1;
+            kept <= LABELS
+        });
+    }
+    if let Some(owners) = &mut pod.metadata.owner_references {
+        owners.retain(|owner| owner.controller == Some(true));
+        owners.truncate(1);
+        owners.shrink_to_fit();
     }
     if let Some(spec) = pod.spec.take() {
         pod.spec = Some(PodSpec {
             eviction_responders: spec.eviction_responders,
             node_name: spec.node_name,
+            scheduling_group: spec.scheduling_group,
             termination_grace_period_seconds: spec.termination_grace_period_seconds,
             ..PodSpec::default()
         });
@@ -88,6 +130,15 @@ mod tests {
         for (node, own, given, chosen) in table {
             assert_eq!(chosen_grace(&pod(node, own), given), chosen, "{node:?} {own} {given:?}");
         }
+    }
+
+    #[test]
+    fn a_cached_pod_is_current_only_in_the_state_that_the_review_shows() {
+        let mut pod = pod(None, 30);
+        pod.metadata.uid = Some("1".to_owned());
+        pod.metadata.resource_version = Some("7".to_owned());
+        let is = |uid, resource_version| Shown { uid, resource_version }.is(&pod);
+        assert!(is("1", "7") && !is("1", "8") && !is("2", "7") && !is("", ""));
     }
 
     #[test]

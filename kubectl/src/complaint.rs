@@ -2,9 +2,16 @@
 
 use evacuation_client::error_chain;
 
-/// Returns an error with its causes. Of a reply of the API only the message is kept.
+use crate::grant::grant;
+
+/// Returns an error with its causes, and the ClusterRole that grants a missing right. Of a reply of the API
+/// only the message is kept.
 pub(crate) fn complaint(error: &anyhow::Error) -> String {
-    error_chain(error.as_ref())
+    let text = error_chain(error.as_ref());
+    match grant(&text) {
+        Some(grant) => format!("{text}; {grant}"),
+        None => text,
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::{
     connection::NamespacedConnection,
     dry_run::{DryRun, DryRunFlag},
     duration::timeout,
-    output::{Output, is_unread, render, say, warn},
+    output::{Output, is_unread, render, say},
     pod_name::pod_name,
     progress,
     requester_flags::{OnRefusal, RequesterFlags, name_part},
@@ -70,6 +70,9 @@ impl Create {
         let client = self.connection.client().await?;
         let namespace = client.default_namespace().to_owned();
         let name = |user: &str| format!("kubectl.evacuation.dev/{}", name_part(user));
+        if let Some(warning) = self.requester.warning() {
+            eprintln!("warning: {warning}");
+        }
         let requester = self.requester.requester(&client, self.on_refusal, name).await?;
         let dry_run = self.dry_run.dry_run;
         let requester = if dry_run == DryRun::Server { requester.dry_run() } else { requester };
@@ -89,7 +92,8 @@ impl Create {
         let exit = if self.wait && dry_run == DryRun::None {
             // Standard output is for the objects, when they were asked for.
             let lines = if self.output.is_some() { Lines::Errors } else { Lines::Output };
-            progress::wait(Api::namespaced(client, &namespace), tracker, self.timeout, lines).await?
+            let api = Api::namespaced(client, &namespace);
+            progress::wait(api, tracker, self.timeout, lines, &self.connection.outages()).await?
         } else {
             Exit::Done
         };
@@ -130,7 +134,6 @@ impl Create {
             return Ok(None);
         }
         let evacuation = requester.evacuate_target(namespace, pod).await?;
-        warn(&evacuation);
         print(evacuation.object(), if evacuation.joined() { "joined" } else { "created" })?;
         Ok((dry_run == DryRun::None).then(|| evacuation.object().clone()))
     }

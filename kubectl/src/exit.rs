@@ -4,7 +4,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{complaint::complaint, output::is_unread};
+use crate::{
+    complaint::complaint,
+    foreign_flag::explained,
+    output::{is_unread, warn},
+};
 
 /// Exit of a command. The codes are API: scripts rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,7 @@ pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(
     let parsed = match C::try_parse() {
         Ok(parsed) => parsed,
         Err(error) => {
+            let error = explained(error);
             // Help, or the error in the arguments. If it cannot be written, the code still tells.
             let _ = error.print();
             return if error.use_stderr() { ExitCode::from(Exit::Errors.code()) } else { ExitCode::SUCCESS };
@@ -81,7 +86,7 @@ pub fn run<C: Parser, F: Future<Output = anyhow::Result<Exit>>>(
         Some(Ok(exit)) => exit,
         Some(Err(error)) if is_unread(&error) => Exit::Unread,
         Some(Err(error)) => {
-            eprintln!("error: {}", complaint(&error));
+            warn(format_args!("error: {}", complaint(&error)));
             Exit::Errors
         }
         None => {

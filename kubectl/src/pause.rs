@@ -1,15 +1,20 @@
-//! `kubectl evacuate pause NAME` and `kubectl evacuate resume NAME`
+//! `kubectl evacuate pause NAME|NODE` and `kubectl evacuate resume NAME|NODE`
 
 use anyhow::Context;
 use clap::Args;
 use evacuation_api::NodeEvacuation;
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{Patch, PatchParams},
 };
 use serde_json::json;
 
-use crate::{Exit, connection::Connection, output::say, status::drain_name};
+use crate::{
+    Exit,
+    connection::Connection,
+    drain_ref::{DrainRef, drain_ref},
+    output::say,
+};
 
 /// Pause drains: no further node is begun, and no further pod is asked. Pods that were asked still move.
 #[derive(Args, Debug)]
@@ -27,9 +32,9 @@ pub struct Resume {
 
 #[derive(Args, Debug)]
 struct Drains {
-    /// Names of NodeEvacuations.
-    #[arg(value_name = "NAME", required = true, value_parser = drain_name)]
-    names: Vec<String>,
+    /// Names of NodeEvacuations, or of nodes that are drained alone, also as node/NAME.
+    #[arg(value_name = "NAME|NODE", required = true, value_parser = drain_ref)]
+    names: Vec<DrainRef>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -58,12 +63,16 @@ impl Resume {
 
 impl Drains {
     async fn set(&self, paused: bool) -> anyhow::Result<Exit> {
-        let api: Api<NodeEvacuation> = Api::all(self.connection.client().await?);
+        let client = self.connection.client().await?;
+        let api: Api<NodeEvacuation> = Api::all(client.clone());
         let (patch, word) = (Patch::Merge(json!({"spec": {"paused": paused}})), word(paused));
         for name in &self.names {
-            let changed = api.patch(name, &PatchParams::default(), &patch).await;
-            changed.with_context(|| format!("nodeevacuation {name} cannot be {word}"))?;
-            say(format_args!("nodeevacuation {name} {word}"))?;
+            for drain in name.alone(&client).await? {
+                let name = drain.name_any();
+                let changed = api.patch(&name, &PatchParams::default(), &patch).await;
+                changed.with_context(|| format!("nodeevacuation {name} cannot be {word}"))?;
+                say(format_args!("nodeevacuation {name} {word}"))?;
+            }
         }
         Ok(Exit::Done)
     }

@@ -2,25 +2,35 @@
 
 use chrono::TimeDelta;
 use evacuation_api::DrainBlocker;
+use evacuation_protocol::{is_unseen, message_parts};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+
+use crate::moment::Now;
 
 /// Returns `NAMESPACE/NAME`.
 pub(crate) fn full_name(pod: &Pod) -> String {
     format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
 }
 
-/// Replaces control characters, with which a text of an app could write anywhere on the terminal.
+/// Replaces control characters, with which a text of an app could write anywhere on the terminal, and those
+/// that are not seen or change the order of others.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
 }
 
-/// Separator of the cause and the way out in the message of a blocker.
-const WAY_OUT: &str = "; to continue: ";
+/// Beginning of the way out of a blocker that needs no person.
+const NOTHING: &str = "nothing is needed";
 
-/// Returns the cause and the way out of a blocker's message.
-pub(crate) fn way_out(message: &str) -> (&str, Option<&str>) {
-    message.split_once(WAY_OUT).map_or((message, None), |(cause, way_out)| (cause, Some(way_out)))
+/// Returns true for a blocker that goes without a person's doing.
+pub(crate) fn needs_nothing(blocker: &DrainBlocker) -> bool {
+    !blocker.stuck && message_parts(&blocker.message).1.is_some_and(|help| help.starts_with(NOTHING))
+}
+
+/// Returns what helps against a blocker, unless nothing is needed. `None` while no controller works: before
+/// one does, nothing else moves a pod.
+pub(crate) fn help(message: &str, now: Now) -> Option<&str> {
+    message_parts(message).1.filter(|help| now.led && !help.starts_with(NOTHING))
 }
 
 /// Returns an age or a rest as kubectl prints it: `90s`, `5m`, `3h`, `2d`.
@@ -34,14 +44,14 @@ pub(crate) fn short(age: TimeDelta) -> String {
     }
 }
 
-/// Returns a blocker in one line.
-pub(crate) fn blocker(blocker: &DrainBlocker) -> String {
+/// Returns the pod or the node of a blocker, and the owner.
+pub(crate) fn place(blocker: &DrainBlocker) -> String {
     let place = match &blocker.pod {
         Some(pod) => format!("pod/{pod}"),
         None => format!("node/{}", blocker.node),
     };
     let owner = blocker.owner.as_ref().map(|owner| format!(" of {owner}")).unwrap_or_default();
-    plain(&format!("{place}{owner}: {}: {}", blocker.reason, blocker.message))
+    place + &owner
 }
 
 /// Joins the cells of rows to lines with aligned columns. The last cell of a row has no width.

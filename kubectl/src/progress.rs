@@ -8,8 +8,11 @@ use futures::StreamExt;
 use kube::{Api, runtime::watcher};
 
 use crate::{
-    Exit, drawing,
-    output::say,
+    Exit,
+    connection::Outages,
+    drawing,
+    moment::Now,
+    output::{tell, warn},
     screen::{Lines, REDRAW, Screen},
     tracked::Tracked,
     tracker::Tracker,
@@ -17,20 +20,22 @@ use crate::{
 };
 
 /// The output: a screen, or lines.
-struct View {
+struct View<'a> {
     lines: Lines,
     screen: Option<Screen>,
+    outages: &'a Outages,
 }
 
-impl View {
+impl View<'_> {
     /// Shows that an Evacuation has changed. On a screen only its end is a line.
     fn show(&mut self, tracked: &Tracked) -> io::Result<()> {
+        let now = Now::of(self.outages.is_led());
         match (&mut self.screen, self.lines) {
-            (Some(screen), _) if tracked.end.is_some() => screen.print(&tracked.line()),
+            (Some(screen), _) if tracked.end.is_some() => screen.print(&tracked.line(now)),
             (Some(_), _) => Ok(()),
-            (None, Lines::Output) => say(tracked.line()),
+            (None, Lines::Output) => tell(tracked.line(now)),
             (None, Lines::Errors) => {
-                eprintln!("{}", tracked.line());
+                warn(tracked.line(now));
                 Ok(())
             }
         }
@@ -40,7 +45,9 @@ impl View {
         let Some(screen) = &mut self.screen else { return Ok(()) };
         let pods: Vec<_> = tracker.all().collect();
         let canvas = screen.canvas();
-        screen.draw(drawing::evacuations(&pods, &canvas, chrono::Utc::now()))
+        let mut lines = self.outages.drawn(&canvas);
+        lines.extend(drawing::evacuations(&pods, &canvas, Now::of(self.outages.is_led())));
+        screen.draw(lines)
     }
 }
 
@@ -54,8 +61,12 @@ pub(crate) async fn wait(
     mut tracker: Tracker,
     timeout: Option<Duration>,
     lines: Lines,
+    outages: &Outages,
 ) -> anyhow::Result<Exit> {
-    let mut view = View { lines, screen: Screen::of(lines) };
+    let mut view = View { lines, screen: Screen::of(lines), outages };
+    if view.screen.is_some() {
+        outages.show_on_screen();
+    }
     // The first responder can be Active from the creation on: no event would show it.
     for tracked in tracker.all() {
         view.show(tracked)?;
@@ -68,12 +79,13 @@ pub(crate) async fn wait(
     outcome?;
     view.draw(&tracker)?;
     for tracked in tracker.all().filter(|tracked| tracked.end.is_none()) {
-        eprintln!("not ended: {} (evacuation {})", tracked.line(), tracked.evacuation);
+        let now = Now::of(outages.is_led());
+        eprintln!("not ended: {} (evacuation {})", tracked.line(now), tracked.evacuation);
     }
     Ok(tracker.exit())
 }
 
-async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View) -> anyhow::Result<()> {
+async fn watch(api: Api<Evacuation>, tracker: &mut Tracker, view: &mut View<'_>) -> anyhow::Result<()> {
     let mut events = pin!(follow(api, watcher::Config::default()));
     let mut listed = Vec::new();
     let mut allowed = false;
@@ -160,7 +172,7 @@ mod tests {
         }));
         tracker.follow(&object.unwrap());
         let api = Api::all(Client::new(service, "shop"));
-        let exit = wait(api, tracker, Some(Duration::from_mins(1)), Lines::Errors).await;
+        let exit = wait(api, tracker, Some(Duration::from_mins(1)), Lines::Errors, &Outages::default()).await;
         assert_eq!(exit.unwrap(), Exit::Done);
     }
 }

@@ -97,6 +97,11 @@ impl From<AtDeadline> for DeadlineAction {
 }
 
 impl RequesterFlags {
+    /// Returns [`RequestFlags::warning`].
+    pub(crate) fn warning(&self) -> Option<&'static str> {
+        self.request.warning()
+    }
+
     /// The requester that the flags describe. `default_name` makes its name from the caller's user name.
     pub(crate) async fn requester(
         &self,
@@ -133,6 +138,13 @@ impl RequesterFlags {
 }
 
 impl RequestFlags {
+    /// Returns the warning that a deletion passes budgets, as the server warns of a drain.
+    pub(crate) fn warning(&self) -> Option<&'static str> {
+        let deletes = matches!(self.at_deadline, Some(AtDeadline::Delete));
+        deletes
+            .then_some("--at-deadline delete: at the deadline pods are deleted, whatever their budgets say")
+    }
+
     /// The window that the flags describe. Fractions of a second, which no window has, are dropped.
     pub(crate) fn window(&self) -> Option<Window> {
         let (schedule, open) = self.window.clone().zip(self.window_duration)?;
@@ -160,6 +172,13 @@ pub(crate) fn name_part(user: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_deletion_at_the_deadline_warns_of_budgets() {
+        let warning = |at_deadline| RequestFlags { at_deadline, ..RequestFlags::default() }.warning();
+        assert!(warning(Some(AtDeadline::Delete)).is_some_and(|text| text.contains("budgets")));
+        assert_eq!((warning(Some(AtDeadline::Evict)), warning(None)), (None, None));
+    }
 
     #[test]
     fn a_user_name_becomes_a_valid_name_part() {

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use console::{Term, measure_text_width};
 
-use crate::drawing::Canvas;
+use crate::{drawing::Canvas, fold::fold};
 
 /// Interval at which a drawing is brought up to date.
 pub(crate) const REDRAW: Duration = Duration::from_millis(200);
@@ -61,14 +61,14 @@ impl Screen {
         self.redraw()
     }
 
-    /// Prints a line above the drawing, which stays.
+    /// Prints a line above the drawing, which stays. It is folded at the terminal's width.
     ///
     /// # Errors
     ///
     /// As [`Self::draw`].
     pub(crate) fn print(&mut self, line: &str) -> io::Result<()> {
         self.clear()?;
-        self.terminal.write_line(line)?;
+        self.terminal.write_line(&fold(line, self.canvas().width))?;
         self.redraw()
     }
 

@@ -2,32 +2,51 @@
 
 use std::collections::BTreeMap;
 
-use evacuation_api::{DrainPodCounts, FailedReason};
+use evacuation_api::{DrainPodCounts, DrainedNode, DrainedNodePhase, FailedReason, NodeEvacuationStatus};
 use evacuation_client::End;
 
-use crate::tracked::Tracked;
+use crate::tracked::{Tracked, Unheard};
+
+/// Returns the numbers of pods that are gone and of all, over all nodes.
+pub(crate) fn progress(status: &NodeEvacuationStatus, pods: &[&Tracked]) -> (usize, usize) {
+    if status.nodes.is_empty() {
+        return (known(status.pods.gone), known(status.pods.total));
+    }
+    let all = status.nodes.iter().map(|node| (gone_on(node, pods), known(node.pods.total)));
+    all.fold((0, 0), |(gone, total), node| (gone + node.0, total + node.1))
+}
+
+/// Returns the number of pods of a node that are gone. The watch of the pods can be ahead of the drain's
+/// numbers.
+pub(crate) fn gone_on(node: &DrainedNode, pods: &[&Tracked]) -> usize {
+    let told = known(node.pods.gone);
+    if node.phase != DrainedNodePhase::Draining {
+        return told;
+    }
+    let seen = pods.iter().filter(|pod| pod.is_gone() && pod.node.as_ref() == Some(&node.name)).count();
+    told.max(seen.min(known(node.pods.total)))
+}
+
+fn known(count: i32) -> usize {
+    usize::try_from(count).unwrap_or_default()
+}
 
 /// Returns the numbers of pods in words, such as `17 gone, 1 after 60 s of silence, 3 blocked by budget
-/// shop/db`.
-///
-/// `counts` are those of the drain: they hold the pods that need no Evacuation, too.
-pub(crate) fn summary<'t>(counts: &DrainPodCounts, pods: impl IntoIterator<Item = &'t Tracked>) -> String {
-    let pods: Vec<_> = pods.into_iter().collect();
+/// shop/db`. The status of the drain counts the pods that need no Evacuation, too.
+pub(crate) fn summary(status: &NodeEvacuationStatus, pods: &[&Tracked]) -> String {
+    let counts = &status.pods;
     if pods.iter().all(|pod| pod.is_gone()) && counts.total > counts.gone {
         // Nothing is known of the pods that are left but their numbers.
-        return words(counts, silence(&pods));
+        return words(counts, silence(pods));
     }
     let mut left: BTreeMap<String, usize> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !pod.is_gone()) {
         *left.entry(place(pod)).or_default() += 1;
     }
-    let known = |count: i32| usize::try_from(count).unwrap_or_default();
-    let asked: usize = left.values().sum();
-    // The watch of the pods can be ahead of the drain's numbers.
-    let gone = known(counts.gone).max(pods.len() - asked);
-    let waiting = known(counts.total).saturating_sub(gone).saturating_sub(asked);
+    let (gone, total) = progress(status, pods);
+    let waiting = total.saturating_sub(gone).saturating_sub(left.values().sum());
     let parts =
-        silence(&pods).into_iter().chain(left.into_iter().map(|(place, count)| format!("{count} {place}")));
+        silence(pods).into_iter().chain(left.into_iter().map(|(place, count)| format!("{count} {place}")));
     let waiting = (waiting > 0).then(|| format!("{waiting} not asked yet"));
     let all = std::iter::once(format!("{gone} gone")).chain(parts).chain(waiting);
     all.collect::<Vec<_>>().join(", ")
@@ -50,15 +69,16 @@ fn words(counts: &DrainPodCounts, silence: Vec<String>) -> String {
 
 /// Returns the numbers of pods that went without an answer.
 fn silence(pods: &[&Tracked]) -> Vec<String> {
-    let mut after: BTreeMap<Option<i64>, usize> = BTreeMap::new();
+    let mut after: BTreeMap<Unheard, usize> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| pod.is_gone()) {
-        if let Some(longest) = pod.unanswered.iter().map(|unanswered| unanswered.silence).max() {
+        if let Some(longest) = pod.unanswered.iter().map(|unanswered| unanswered.cause).max() {
             *after.entry(longest).or_default() += 1;
         }
     }
-    let text = |(silence, count): (Option<i64>, usize)| match silence {
-        Some(seconds) => format!("{count} after {seconds} s of silence"),
-        None => format!("{count} unreachable"),
+    let text = |(cause, count): (Unheard, usize)| match cause {
+        Unheard::Silent(seconds) => format!("{count} after {seconds} s of silence"),
+        Unheard::Unreachable => format!("{count} unreachable"),
+        Unheard::NotAsked => format!("{count} without a running container"),
     };
     after.into_iter().map(text).collect()
 }
@@ -68,7 +88,7 @@ fn place(pod: &Tracked) -> String {
     match &pod.end {
         Some(End::Failed { reason, .. }) => {
             let is = |known: FailedReason| known.as_str() == reason;
-            if is(FailedReason::Refused) {
+            if is(FailedReason::Refused) || is(FailedReason::PodGroupRefused) {
                 "refused".to_owned()
             } else if is(FailedReason::DeadlineGaveUp) {
                 "left alone at the deadline".to_owned()
@@ -80,7 +100,7 @@ fn place(pod: &Tracked) -> String {
             format!("blocked by {}", pod.blocked_by.join(" and "))
         }
         _ if pod.state == "Asking" => "asked".to_owned(),
-        _ => pod.state.to_lowercase(),
+        _ => pod.state().to_lowercase(),
     }
 }
 
@@ -90,6 +110,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    fn of(pods: &Value) -> NodeEvacuationStatus {
+        serde_json::from_value(json!({"pods": pods})).unwrap()
+    }
+
+    fn said(pods: &Value, tracked: &[Tracked]) -> String {
+        summary(&of(pods), &tracked.iter().collect::<Vec<_>>())
+    }
 
     fn tracked(status: &Value) -> Tracked {
         let evacuation: Evacuation = serde_json::from_value(json!({
@@ -123,8 +151,7 @@ mod tests {
     fn the_summary_says_who_was_silent_and_what_blocks_the_others() {
         let mut pods = vec![gone(true), blocked(), blocked(), blocked()];
         pods.extend((0..16).map(|_| gone(false)));
-        let counts = DrainPodCounts { total: 20, gone: 17, ..DrainPodCounts::default() };
-        let text = summary(&counts, &pods);
+        let text = said(&json!({"total": 20, "gone": 17}), &pods);
         assert_eq!(text, "17 gone, 1 after 60 s of silence, 3 blocked by budget shop/db");
     }
 
@@ -132,14 +159,33 @@ mod tests {
     fn pods_that_are_left_alone_or_not_asked_count_too() {
         let refused = tracked(&json!({"conditions": [condition("Failed", "Refused")]}));
         let asked = tracked(&json!({}));
-        let counts = DrainPodCounts { total: 9, gone: 4, waiting: 4, ..DrainPodCounts::default() };
-        assert_eq!(summary(&counts, [&refused, &asked]), "4 gone, 1 pending, 1 refused, 3 not asked yet");
+        let plain = tracked(&json!({"responders": []}));
+        let text = said(&json!({"total": 10, "gone": 4, "waiting": 4}), &[refused, asked, plain]);
+        assert_eq!(text, "4 gone, 1 pending, 1 refused, 1 to be evicted (no responder), 3 not asked yet");
     }
 
     #[test]
     fn without_the_evacuations_the_numbers_of_the_drain_remain() {
-        let counts =
-            DrainPodCounts { total: 5, gone: 2, delayed: 1, blocked: 2, ..DrainPodCounts::default() };
-        assert_eq!(summary(&counts, []), "2 gone, 1 delayed, 2 blocked");
+        let counts = json!({"total": 5, "gone": 2, "delayed": 1, "blocked": 2});
+        assert_eq!(said(&counts, &[]), "2 gone, 1 delayed, 2 blocked");
+    }
+
+    #[test]
+    fn the_sum_is_that_of_the_bars_also_while_the_drain_is_behind() {
+        let mut status = of(&json!({"total": 6, "gone": 1}));
+        status.nodes = serde_json::from_value(json!([
+            {"name": "a", "phase": "Draining", "pods": {"total": 3, "gone": 1}},
+            {"name": "b", "phase": "Pending", "pods": {"total": 3, "waiting": 3}},
+        ]))
+        .unwrap();
+        let on_a = |mut pod: Tracked| {
+            pod.node = Some("a".to_owned());
+            pod
+        };
+        let pods = [on_a(gone(false)), on_a(gone(false)), on_a(blocked())];
+        let pods: Vec<_> = pods.iter().collect();
+        assert_eq!((gone_on(&status.nodes[0], &pods), gone_on(&status.nodes[1], &pods)), (2, 0));
+        assert_eq!(progress(&status, &pods), (2, 6));
+        assert_eq!(summary(&status, &pods), "2 gone, 1 blocked by budget shop/db, 3 not asked yet");
     }
 }

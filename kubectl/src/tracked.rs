@@ -1,13 +1,13 @@
 //! One Evacuation as the commands show it. Pure: an object in, words out.
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::TimeDelta;
 use evacuation_api::{
     Answer, ConditionType, DeadlineAction, Evacuation, EvacuationStatus, ResponderState, ResponderStatus,
 };
 use evacuation_client::End;
-use evacuation_protocol::{NODE_UNREACHABLE, continues_by, current_responder, state_word};
+use evacuation_protocol::{NO_VALID_ANSWER, NODE_UNREACHABLE, current_responder, state_word};
 
-use crate::plain::plain;
+use crate::{moment::Now, next::Next, plain::plain};
 
 /// One Evacuation that a command follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,14 @@ pub(crate) struct Tracked {
     pub(crate) answer: Option<Answer>,
     /// Reason and message of the last answer.
     pub(crate) said: Option<String>,
-    /// Latest time at which it continues by itself.
-    pub(crate) until: Option<DateTime<Utc>>,
+    /// Reason for which the reply of the responder that is asked does not count.
+    pub(crate) problem: Option<String>,
+    /// The next step that needs no person.
+    pub(crate) next: Option<Next>,
+    /// The node of the pod when it was asked.
+    pub(crate) node: Option<String>,
+    /// True when no responder is asked before the eviction.
+    pub(crate) unasked: bool,
     /// The message of the condition Blocked.
     pub(crate) held_by: Option<String>,
     /// The objects that hold the eviction back, such as `budget shop/db`.
@@ -38,8 +44,20 @@ pub(crate) struct Tracked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unanswered {
     responder: String,
-    /// The seconds of its silence. `None` when it could not be asked.
-    pub(crate) silence: Option<i64>,
+    pub(crate) cause: Unheard,
+    /// Reason for which its replies did not count, in the controller's words.
+    pub(crate) problem: Option<String>,
+}
+
+/// Reason for which a responder gave no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Unheard {
+    /// It was not asked, because no container of the pod runs.
+    NotAsked,
+    /// The question did not reach it: its node does not report, or its endpoint does not accept connections.
+    Unreachable,
+    /// It was silent for so many seconds.
+    Silent(i64),
 }
 
 impl Tracked {
@@ -54,6 +72,8 @@ impl Tracked {
         let said = responder.filter(|r| r.state != ResponderState::Interrupted);
         let said = said.map(|r| [&r.reason, &r.message].into_iter().flatten().cloned());
         let said = said.map(|parts| plain(&parts.collect::<Vec<_>>().join(": ")));
+        let asked =
+            current_responder(evacuation).filter(|r| r.answer.is_none() && r.state == ResponderState::Active);
         let eviction = status.eviction.iter().flat_map(|eviction| &eviction.blocked_by);
         let budget =
             |kind: &str| if kind == "PodDisruptionBudget" { "budget".to_owned() } else { kind.to_owned() };
@@ -63,7 +83,10 @@ impl Tracked {
             state: state_word(evacuation),
             answer: responder.and_then(|responder| responder.answer),
             said: said.filter(|said| !said.is_empty()),
-            until: continues_by(evacuation),
+            problem: asked.and_then(|responder| responder.message.as_deref()).map(plain),
+            next: Next::of(evacuation),
+            node: status.node_name.clone(),
+            unasked: status.responders.as_ref().is_some_and(Vec::is_empty),
             held_by: status.true_condition(ConditionType::Blocked).map(|c| plain(&c.message)),
             blocked_by: eviction.map(|by| format!("{} {}", budget(&by.kind), full(&by.name))).collect(),
             unanswered: status
@@ -81,24 +104,33 @@ impl Tracked {
         matches!(self.end, Some(End::Evacuated { .. }))
     }
 
+    /// Returns its state in words.
+    pub(crate) fn state(&self) -> &'static str {
+        match self.state {
+            "Pending" if self.unasked => "to be evicted (no responder)",
+            state => state,
+        }
+    }
+
     /// Returns one line for people.
-    pub(crate) fn line(&self) -> String {
+    pub(crate) fn line(&self, now: Now) -> String {
         let mut details: Vec<String> = Vec::new();
+        let mut next = None;
         match &self.end {
-            Some(End::Failed { reason, message }) => details.push(plain(&format!("{reason}: {message}"))),
+            Some(End::Failed { reason, message }) => details.push(failure(self.state, reason, message)),
             Some(End::Evacuated { .. }) => details.extend(self.unanswered.iter().map(Unanswered::text)),
             None => {
                 details.extend(self.unanswered.iter().map(Unanswered::text));
                 details.extend(self.answer_text());
-                let until = self.until.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true));
-                details.extend(until.map(|time| format!("until {time}")));
                 let told = |by: &&String| self.said.as_ref().is_some_and(|said| by.contains(said));
                 details.extend(self.held_by.iter().filter(|by| !told(by)).cloned());
+                next = self.next.and_then(|next| next.text(now));
             }
         }
-        let first = format!("{}: {}", self.pod, self.state);
-        let details = details.into_iter().map(|detail| format!("({detail})"));
-        std::iter::once(first).chain(details).collect::<Vec<_>>().join(" ")
+        let first = format!("{}: {}", self.pod, self.state());
+        let details = details.into_iter().map(|detail| format!("({})", now.text(&detail)));
+        let line = std::iter::once(first).chain(details).collect::<Vec<_>>().join(" ");
+        next.into_iter().fold(line, |line, next| format!("{line}, {next}"))
     }
 
     /// Returns the answer with its reason and message.
@@ -111,12 +143,21 @@ impl Tracked {
     }
 }
 
+/// Returns the reason and the message of a failure. A reason that is the state is not told twice.
+pub(crate) fn failure(state: &str, reason: &str, message: &str) -> String {
+    if reason == state { plain(message) } else { plain(&format!("{reason}: {message}")) }
+}
+
 impl Unanswered {
     /// Returns the responder and the reason in words.
     pub(crate) fn text(&self) -> String {
-        match self.silence {
-            Some(seconds) => format!("responder {} was silent for {seconds} s", self.responder),
-            None => format!("responder {} could not be asked", self.responder),
+        match (self.cause, &self.problem) {
+            (Unheard::Silent(_), Some(problem)) => format!("responder {}: {problem}", self.responder),
+            (Unheard::Silent(seconds), None) => {
+                format!("responder {} was silent for {seconds} s", self.responder)
+            }
+            (Unheard::Unreachable, _) => format!("responder {} could not be reached", self.responder),
+            (Unheard::NotAsked, _) => format!("responder {} could not be asked", self.responder),
         }
     }
 }
@@ -125,24 +166,27 @@ fn unanswered(responder: &ResponderStatus, status: &EvacuationStatus) -> Option<
     if responder.state != ResponderState::Interrupted || responder.answer.is_some() {
         return None;
     }
-    let of = |silence| Some(Unanswered { responder: plain(&responder.name), silence });
+    // An endpoint that was silent throughout has no other message than that.
+    let problem = responder.message.as_deref().filter(|message| message.starts_with(NO_VALID_ANSWER));
+    let problem = problem.map(plain);
+    let of = |cause| Some(Unanswered { responder: plain(&responder.name), cause, problem: problem.clone() });
     if responder.reason.as_deref() == Some(NODE_UNREACHABLE) {
-        return of(None);
+        return of(Unheard::Unreachable);
     }
     let deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
     let forced =
         deadlines.filter(|d| d.reached && d.action != DeadlineAction::GiveUp).map(|d| d.time.0).min();
     let asked = if responder.is_pushed() { responder.asked_time } else { responder.active_time };
     match (asked, forced) {
-        (None, None) => of(None),
-        // Its endpoint could not be reached before the deadline.
-        (None, Some(_)) if responder.is_pushed() && responder.active_time.is_some() => of(None),
+        // Its endpoint accepted no question.
+        (None, _) if responder.is_pushed() && responder.active_time.is_some() => of(Unheard::Unreachable),
+        (None, None) => of(Unheard::NotAsked),
         (None, Some(_)) => None,
         (Some(asked), forced) => {
             let expiry = TimeDelta::try_seconds(responder.timeout_seconds)
                 .and_then(|timeout| asked.0.checked_add_signed(timeout));
             let cut = forced.zip(expiry).is_some_and(|(forced, expiry)| forced < expiry);
-            if cut { None } else { of(Some(responder.timeout_seconds)) }
+            if cut { None } else { of(Unheard::Silent(responder.timeout_seconds)) }
         }
     }
 }
@@ -160,6 +204,10 @@ mod tests {
         }))
         .unwrap();
         Tracked::of(&evacuation)
+    }
+
+    fn now() -> Now {
+        Now { time: "2026-11-20T22:00:00Z".parse().unwrap(), led: true }
     }
 
     fn responder(fields: &Value) -> Value {
@@ -182,9 +230,12 @@ mod tests {
             ]},
         }))
         .unwrap();
-        let now = chrono::DateTime::UNIX_EPOCH;
-        sleeping.status = Some(evacuation_protocol::begin(&sleeping.spec, "u", &[], now));
-        assert_eq!(Tracked::of(&sleeping).line(), "shop/pod-a: Scheduled (until 1970-01-03T22:00:00Z)");
+        let now = Now { time: chrono::DateTime::UNIX_EPOCH, led: true };
+        sleeping.status = Some(evacuation_protocol::begin(&sleeping.spec, "u", &[], now.time));
+        assert_eq!(
+            Tracked::of(&sleeping).line(now),
+            "shop/pod-a: Scheduled, until 1970-01-03T22:00:00Z (in 2 d)"
+        );
     }
 
     #[test]
@@ -193,8 +244,11 @@ mod tests {
             let delayed = responder(&json!({
                 "answer": "Delay", "delayUntil": "2026-11-20T22:05:00Z", "message": message,
             }));
-            let line = tracked(&json!({"responders": [delayed]})).line();
-            assert_eq!(line, format!("shop/pod-a: Delayed {expected} (until 2026-11-20T22:05:00Z)"));
+            let delayed = tracked(&json!({"responders": [delayed]}));
+            let line = delayed.line(now());
+            assert_eq!(line, format!("shop/pod-a: Delayed {expected}, until 22:05:00Z (in 5 min)"));
+            let line = delayed.line(Now { led: false, ..now() });
+            assert_eq!(line, format!("shop/pod-a: Delayed {expected}"), "no controller keeps a promise");
         }
     }
 
@@ -204,11 +258,11 @@ mod tests {
                               "message": "responder self refused: a backup runs",
                               "lastTransitionTime": "2026-11-20T22:00:00Z"}]);
         let refused = responder(&json!({"answer": "Refuse", "message": "a backup runs"}));
-        let line = tracked(&json!({"responders": [refused], "conditions": blocked})).line();
+        let line = tracked(&json!({"responders": [refused], "conditions": blocked})).line(now());
         assert_eq!(line, "shop/pod-a: Refused (Refuse: a backup runs)");
         let skipped =
             json!({"answer": "Refuse", "message": "the deadline was reached", "state": "Interrupted"});
-        let line = tracked(&json!({"responders": [responder(&skipped)]})).line();
+        let line = tracked(&json!({"responders": [responder(&skipped)]})).line(now());
         assert_eq!(line, "shop/pod-a: Evicting (Refuse)");
     }
 
@@ -221,13 +275,19 @@ mod tests {
             (json!({}), json!([]), vec!["responder self was silent for 60 s"]),
             (json!({}), reached("2026-11-20T22:05:00Z"), vec!["responder self was silent for 60 s"]),
             (json!({}), reached("2026-11-20T22:00:30Z"), vec![]),
-            (json!({"reason": "NodeUnreachable"}), json!([]), vec!["responder self could not be asked"]),
+            (json!({"reason": "NodeUnreachable"}), json!([]), vec!["responder self could not be reached"]),
             (json!({"activeTime": null}), json!([]), vec!["responder self could not be asked"]),
             (json!({"activeTime": null}), reached("2026-11-20T22:00:30Z"), vec![]),
             (
                 json!({"http": pushed}),
                 reached("2026-11-20T22:00:30Z"),
-                vec!["responder self could not be asked"],
+                vec!["responder self could not be reached"],
+            ),
+            (
+                json!({"http": pushed, "askedTime": "2026-11-20T22:00:00Z",
+                       "message": "it gave no valid answer in 60 s: its reply does not count: 500"}),
+                json!([]),
+                vec!["responder self: it gave no valid answer in 60 s: its reply does not count: 500"],
             ),
             (json!({"answer": "Delay"}), json!([]), vec![]),
         ] {
@@ -238,6 +298,25 @@ mod tests {
             });
             let texts: Vec<_> = tracked(&status).unanswered.iter().map(Unanswered::text).collect();
             assert_eq!(texts, expected, "{fields} {deadlines}");
+        }
+    }
+
+    #[test]
+    fn a_canceled_request_and_a_pod_without_responders_are_called_so() {
+        let condition = |kind: &str, reason: &str| {
+            json!([{"type": kind, "status": "True", "reason": reason, "message": "alice left",
+                    "lastTransitionTime": "2026-11-20T22:00:00Z"}])
+        };
+        for (status, expected) in [
+            (json!({"conditions": condition("Failed", "Canceled")}), "shop/pod-a: Canceled (alice left)"),
+            (
+                json!({"conditions": condition("Failed", "DeadlineGaveUp")}),
+                "shop/pod-a: Failed (DeadlineGaveUp: alice left)",
+            ),
+            (json!({"responders": []}), "shop/pod-a: to be evicted (no responder)"),
+            (json!({"responders": [responder(&json!({}))]}), "shop/pod-a: Asking, until 22:01:00Z (in 60 s)"),
+        ] {
+            assert_eq!(tracked(&status).line(now()), expected);
         }
     }
 

@@ -81,7 +81,8 @@ impl Tracker {
     /// The exit for all ends: errors outweigh pods that were left alone by policy, and these outweigh the
     /// rest.
     pub(crate) fn exit(&self) -> Exit {
-        let left_alone = [FailedReason::Refused, FailedReason::DeadlineGaveUp].map(FailedReason::as_str);
+        let left_alone = [FailedReason::Refused, FailedReason::PodGroupRefused, FailedReason::DeadlineGaveUp];
+        let left_alone = left_alone.map(FailedReason::as_str);
         let failed = |wanted: bool| {
             self.all().any(|tracked| {
                 matches!(&tracked.end, Some(End::Failed { reason, .. }) if left_alone.contains(&reason.as_str()) == wanted)
@@ -113,18 +114,14 @@ fn uid(evacuation: &Evacuation) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use evacuation_api::{EvacuationSpec, EvacuationStatus, PodTarget, Target, condition_time};
+    use evacuation_api::{EvacuationSpec, EvacuationStatus, PodTarget, condition_time};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
     use super::*;
 
     fn evacuation(uid: &str, ended: Option<(&str, &str)>) -> Evacuation {
         let pod = PodTarget { name: format!("pod-{uid}"), uid: Some(format!("pod-uid-{uid}")) };
-        let spec = EvacuationSpec {
-            target: Target { pod },
-            requesters: Vec::new(),
-            ttl_seconds_after_finished: None,
-        };
+        let spec = EvacuationSpec::new(pod, Vec::new());
         let mut evacuation = Evacuation::new(uid, spec);
         evacuation.metadata.uid = Some(uid.to_owned());
         evacuation.metadata.namespace = Some("shop".to_owned());

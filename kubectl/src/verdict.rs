@@ -1,16 +1,11 @@
 //! The state of a drain in a word.
 
-use evacuation_api::{DrainConditionType, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_api::{DrainConditionType, NodeEvacuation};
 
-/// Returns the verdict, or the word for the end or the cancellation of a drain.
-pub(crate) fn verdict(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
-    if drain.metadata.deletion_timestamp.is_some() {
-        "Canceling".to_owned()
-    } else if status.is_true(DrainConditionType::Failed) {
-        "Failed".to_owned()
-    } else if drain.spec.paused && !status.is_true(DrainConditionType::Finished) {
-        format!("{:?} (paused)", status.verdict.unwrap_or_default())
-    } else {
-        format!("{:?}", status.verdict.unwrap_or_default())
-    }
+/// Returns the verdict as the API has it, and says that a drain is paused.
+pub(crate) fn verdict(drain: &NodeEvacuation) -> String {
+    let word = drain.verdict().as_str();
+    let ended = drain.status.as_ref().is_some_and(|status| status.is_true(DrainConditionType::Finished));
+    let paused = drain.spec.paused && !ended && drain.metadata.deletion_timestamp.is_none();
+    if paused { format!("{word} (paused)") } else { word.to_owned() }
 }

@@ -3,11 +3,11 @@
 use evacuation_api::{Evacuation, NodeEvacuation};
 use evacuation_client::watch;
 use futures::{
-    Stream, StreamExt,
+    Stream, StreamExt, future,
     stream::{self, BoxStream},
 };
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt,
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
@@ -17,19 +17,29 @@ use kube::{
 /// Duration of one watch request, in seconds. A connection that died silently is renewed soon after it.
 const WATCH_SECONDS: u32 = 30;
 
-/// Events of the NodeEvacuation of that name, or of all. The stream recovers from every failure, after a
-/// pause.
+/// Events of the NodeEvacuations of those names, or of all when there are none. The stream recovers from
+/// every failure, after a pause.
 pub(crate) fn drains(
     client: Client,
-    name: Option<&str>,
+    names: &[String],
 ) -> BoxStream<'static, Result<watcher::Event<NodeEvacuation>, watcher::Error>> {
     let api: Api<NodeEvacuation> = Api::all(client);
     let config = watcher::Config::default().timeout(WATCH_SECONDS);
-    let config = match name {
-        Some(name) => config.fields(&format!("metadata.name={name}")),
-        None => config,
+    let config = match names {
+        [name] => config.fields(&format!("metadata.name={name}")),
+        _ => config,
     };
-    watcher(api, config).default_backoff().boxed()
+    let names = names.to_vec();
+    let wanted = move |event: &Result<Event<NodeEvacuation>, _>| {
+        let wanted = match event {
+            Ok(Event::InitApply(drain) | Event::Apply(drain) | Event::Delete(drain)) => {
+                names.is_empty() || names.contains(&drain.name_any())
+            }
+            Ok(Event::Init | Event::InitDone) | Err(_) => true,
+        };
+        future::ready(wanted)
+    };
+    watcher(api, config).default_backoff().filter(wanted).boxed()
 }
 
 /// One event of either watch.
@@ -44,9 +54,9 @@ pub(crate) enum Change {
     PodFailed(watcher::Error),
 }
 
-/// Events of the NodeEvacuation of that name, or of all, and of all Evacuations.
-pub(crate) fn changes(client: &Client, name: Option<&str>) -> impl Stream<Item = Change> + Unpin + use<> {
-    let drain = drains(client.clone(), name);
+/// Events of the NodeEvacuations of those names, or of all when there are none, and of all Evacuations.
+pub(crate) fn changes(client: &Client, names: &[String]) -> impl Stream<Item = Change> + Unpin + use<> {
+    let drain = drains(client.clone(), names);
     let drain =
         drain.map(|event| event.map_or_else(Change::DrainFailed, |event| Change::Drain(Box::new(event))));
     let pods = watch(Api::<Evacuation>::all(client.clone()), watcher::Config::default());
@@ -56,11 +66,20 @@ pub(crate) fn changes(client: &Client, name: Option<&str>) -> impl Stream<Item =
 
 /// Returns true when the caller may not watch.
 pub(crate) fn is_refused(error: &watcher::Error) -> bool {
+    matches!(code(error), Some(401 | 403))
+}
+
+/// Returns true when no server answered within the time of the connection.
+pub(crate) fn is_unserved(error: &watcher::Error) -> bool {
+    code(error) == Some(503)
+}
+
+fn code(error: &watcher::Error) -> Option<u16> {
     use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
     match error {
-        InitialListFailed(source) | WatchFailed(source) | WatchStartFailed(source) => {
-            matches!(source, kube::Error::Api(status) if matches!(status.code, 401 | 403))
-        }
-        _ => false,
+        InitialListFailed(kube::Error::Api(status))
+        | WatchFailed(kube::Error::Api(status))
+        | WatchStartFailed(kube::Error::Api(status)) => Some(status.code),
+        _ => None,
     }
 }

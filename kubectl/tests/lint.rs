@@ -32,5 +32,5 @@ fn a_problem_is_one_line_and_exit_code_1_and_no_problem_is_exit_code_0() {
     assert_eq!(String::from_utf8(bad.stdout).unwrap(), expected);
     let good = lint(&pod("gate.evacuation.dev/open: \"true\""));
     assert_eq!(good.status.code(), Some(0));
-    assert_eq!(String::from_utf8(good.stdout).unwrap(), "no problem, 1 objects checked\n");
+    assert_eq!(String::from_utf8(good.stdout).unwrap(), "no problem, 1 object checked\n");
 }

@@ -16,13 +16,17 @@
 //! 5. [`judge`] and [`summarize`] make the verdict of a drain.
 //! 6. [`plan_rules`] opens and closes the drains of marked nodes.
 //! 7. [`plan_eviction`] carries out Kubernetes' own EvictionRequests.
+//! 8. [`other_members`] and [`part_group, plan_group`] give the pods of a PodGroup one answer.
+//! 9. [`Reachability`] and [`LeaseAge`] define an outage, and [`hold_in_outage`] says what an answer is worth
+//!    in it.
 //!
 //! # Modules
 //!
 //! The modules depend on each other in one direction. `status` and `pod` are at the bottom, then `policy`,
 //! `eviction`, `upstream` (the names of Kubernetes' own API for evictions), `responders` and `requesters`.
-//! `negotiation` (the controller's decision), `status_update` (the server's check of it), `drain`, `rule` and
-//! `eviction_request` are at the top.
+//! `pod_group` (pods that move together) follows. `negotiation` (the controller's decision),
+//! `status_update` (the server's check of it), `outage`, `drain`, `rule` and `eviction_request` are at the
+//! top.
 
 mod drain;
 mod eviction;
@@ -30,11 +34,14 @@ mod eviction_request;
 #[doc(hidden)]
 pub mod fuzzing;
 mod negotiation;
+mod outage;
 mod pod;
+mod pod_group;
 mod policy;
 mod requesters;
 mod responders;
 mod rule;
+mod settings;
 mod status;
 mod status_update;
 #[cfg(test)]
@@ -44,10 +51,11 @@ mod upstream;
 
 pub use drain::{
     AttachFailure, CordonChange, DrainAct, DrainFilters, DrainPlan, DrainRefusal, DrainSight, DrainSkip,
-    DrainWarning, DrainWorld, DrainedPod, NodeMark, Picked, PodCount, PodJudgement, PodOnNode, RejectedNode,
-    STUCK_AFTER_SECONDS, Standing, Summary, Surroundings, condition_changes, cordon, cordon_holders,
-    daemon_set_key, drain_entry, drain_expiry, due_taints, forget_holders, judge, pick, plan, preview,
-    release, silent_since, summarize, volume_in,
+    DrainWarning, DrainWorld, DrainedPod, LABELS_CUT, LIFECYCLE_CONDITIONS, NodeMark, Picked, PodCount,
+    PodJudgement, PodOnNode, RejectedNode, STUCK_AFTER_SECONDS, Standing, Summary, Surroundings,
+    condition_changes, cordon, cordon_holders, daemon_set_key, drain_entry, drain_expiry, drain_start,
+    due_taints, first_clause, forget_holders, is_own_condition, is_recorded, judge, message_parts, pick,
+    plan, preview, release, silent_since, summarize, volume_in,
 };
 pub use eviction::{ATTEMPT_TIMEOUT_SECONDS, EvictionOutcome, PROBE_SECONDS, record_eviction, retry_delay};
 pub use eviction_request::{
@@ -55,10 +63,19 @@ pub use eviction_request::{
     invalid_request, plan_eviction,
 };
 pub use negotiation::{
-    Act, Attempt, Decision, OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, World, active_answer,
-    continues_by, current_responder, decide, state_word,
+    ASK_ENDPOINT_AGAIN_SECONDS, Act, Attempt, Decision, Delivered, NO_VALID_ANSWER, OUTAGE_GRACE_SECONDS,
+    Push, TERMINATING_MARGIN_SECONDS, World, active_answer, continues_by, current_responder, decide,
+    deleted_despite, state_word,
+};
+pub use outage::{
+    Hold, LEADERLESS, LeaseAge, NO_CONTROLLER, Opening, Outage, OutageCause, Proof, Reachability, Recorded,
+    hold_in_outage, is_recent, lease_renewed, nobody_led, recorded,
 };
 pub use pod::{BudgetView, LivePod, PodPhase, PodView};
+pub use pod_group::{
+    GroupAct, GroupPod, MAX_GROUP_MEMBERS, Member, MemberState, disrupts, holding, moves_together,
+    other_members, part_group, plan_group, pod_group,
+};
 pub use policy::{all_asleep, all_expired, derive_policy, has_expired};
 pub use requesters::{
     Deletion, EditError, Editor, MIN_SHARED_TTL_SECONDS, RequesterEdit, TargetProblem, TargetWarning,
@@ -66,13 +83,15 @@ pub use requesters::{
     target_problem, target_warning,
 };
 pub use responders::{
-    ACKNOWLEDGEMENT_SECONDS, AnswerError, DelayBound, NODE_UNREACHABLE, Registered, answer, asked_responders,
-    awaits_acknowledgement, fix_responders, question, registered_responders, selects,
+    ACKNOWLEDGEMENT_SECONDS, AnswerError, DelayBound, NODE_UNREACHABLE, PackedSelector, Registered, answer,
+    asked_responders, awaits_acknowledgement, fix_responders, may_have_stopped, question,
+    registered_responders, room, selects,
 };
 pub use rule::{RejectedDrain, RuleAct, RulePlan, RuleWorld, at_deadline, owner_rule, plan_rules};
+pub use settings::NegotiationSettings;
 pub use status::{
-    Actor, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, cancel, finished_reason, is_finished, phase,
-    phase_diagram, responder_diagram, transition_allowed,
+    Actor, NEEDS_NONE, PHASE_TRANSITIONS, Phase, TRANSITIONS, Transition, cancel, finished_reason,
+    is_finished, is_unseen, needs_none, phase, phase_diagram, responder_diagram, transition_allowed,
 };
 pub use status_update::{StatusError, check_status_update, check_transition};
 pub use upstream::{Eviction, EvictionRequest};

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{
-    Evacuation, EvacuationSpec, PodTarget, Requester, ResponderEntry, ResponderState, ResponderStatus, Target,
+    Evacuation, EvacuationSpec, PodTarget, Requester, ResponderEntry, ResponderState, ResponderStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -49,6 +49,8 @@ pub(crate) fn world() -> World {
         pod: PodView::Live(RUNNING),
         node_silent_since: None,
         budgets: Vec::new(),
+        group: Vec::new(),
+        no_room: None,
         turn: false,
         busy: false,
         recovered_at: None,
@@ -59,11 +61,22 @@ pub(crate) fn world() -> World {
 
 /// An Evacuation with these entries, created at 0, of a pod in that state with these registrations.
 pub(crate) fn created(requesters: Vec<Requester>, pod: &LivePod, registered: &Registered) -> Evacuation {
+    created_in_budget(requesters, pod, registered, false)
+}
+
+/// Returns the same of a pod that a budget selects, or does not.
+pub(crate) fn created_in_budget(
+    requesters: Vec<Requester>,
+    pod: &LivePod,
+    registered: &Registered,
+    in_budget: bool,
+) -> Evacuation {
     let live = pod;
     let pod = PodTarget { name: "db-0".to_owned(), uid: Some("pod-1".to_owned()) };
-    let spec = EvacuationSpec { target: Target { pod }, requesters, ttl_seconds_after_finished: Some(3600) };
+    let spec =
+        EvacuationSpec { ttl_seconds_after_finished: Some(3600), ..EvacuationSpec::new(pod, requesters) };
     let mut status = crate::begin(&spec, "alice", &["people".to_owned()], at(0));
-    fix_responders(&mut status, &spec.requesters, live, registered, at(0));
+    fix_responders(&mut status, &spec.requesters, live, registered, in_budget, at(0));
     let mut evacuation = Evacuation::new("e", spec);
     evacuation.metadata.namespace = Some("ns".to_owned());
     evacuation.metadata.uid = Some("evac-1".to_owned());

@@ -48,9 +48,7 @@ impl Profile {
 /// Fails when cargo or Go does.
 pub(crate) fn build(profile: Profile) -> anyhow::Result<Built> {
     let control_plane = start_control_plane()?;
-    run(cargo()?
-        .args(["build", "--quiet", "--workspace", "--bins", "--examples"])
-        .args(profile.arguments()))?;
+    run(cargo()?.args(["build", "--workspace", "--bins", "--examples"]).args(profile.arguments()))?;
     let programs = target_folder()?.join(profile.folder());
     Ok(Built { programs, control_plane: finish_control_plane(control_plane)? })
 }
@@ -69,7 +67,7 @@ pub(crate) fn build_control_plane() -> anyhow::Result<PathBuf> {
 fn start_control_plane() -> anyhow::Result<Child> {
     eprintln!("building; the first time this takes minutes, Kubernetes itself most of them");
     // Of the whole workspace, so that shared dependencies are built once with the features that all need.
-    run(cargo()?.args(["build", "--quiet", "--workspace", "--bin", "controlplane"]))?;
+    run(cargo()?.args(["build", "--workspace", "--bin", "controlplane"]))?;
     let builder = target_folder()?.join("debug/controlplane");
     let mut builder = crate::command::command(&builder.display().to_string())?;
     let started = builder.arg("binaries").stdout(Stdio::piped()).spawn();

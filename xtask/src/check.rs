@@ -11,13 +11,14 @@ use anyhow::Context;
 /// The version of cargo-deny that is installed where there is none.
 const CARGO_DENY: &str = "0.20.2";
 
-/// Format, lints, dependencies between modules, documentation, licences.
+/// Format, dependencies between modules, comments, lints, documentation, licences.
 pub(crate) fn check() -> anyhow::Result<()> {
     prerequisites::ensure()?;
     run(cargo()?.args(["fmt", "--all", "--check"]))?;
-    run(cargo()?.args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    // What takes a second comes first.
     cycles::check(&root()?)?;
     words::check(&root()?)?;
+    run(cargo()?.args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     let mut doc = cargo()?;
     doc.args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     run(&mut doc)?;
@@ -44,7 +45,7 @@ fn cargo_deny() -> anyhow::Result<PathBuf> {
     if !works(&own) {
         eprintln!("installing cargo-deny {CARGO_DENY} (cargo install)");
         let mut install = cargo()?;
-        install.args(["install", "cargo-deny", "--quiet", "--locked", "--version", CARGO_DENY]);
+        install.args(["install", "cargo-deny", "--locked", "--version", CARGO_DENY]);
         run(install.arg("--root").arg(&tools))?;
     }
     Ok(own)

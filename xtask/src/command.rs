@@ -7,9 +7,11 @@ use std::{
 
 use anyhow::{Context, bail};
 
-/// The project's root.
+/// The project's root: the folder from which cargo runs this, also after the project was moved.
 pub(crate) fn root() -> anyhow::Result<PathBuf> {
-    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let running = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let running = running.filter(|folder| folder.ends_with("xtask"));
+    let manifest = running.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")));
     let root = manifest.parent().context("xtask lies in the project's root")?;
     Ok(root.to_owned())
 }
@@ -21,9 +23,22 @@ pub(crate) fn command(program: &str) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// The cargo that runs this.
+/// The cargo that runs this, without what it told this program about its package. Build scripts that watch
+/// those variables (ring's does) would run again, with all that depends on them, whenever a developer changes
+/// between `cargo` and `cargo xtask`.
 pub(crate) fn cargo() -> anyhow::Result<Command> {
-    command(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
+    let mut cargo = command(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))?;
+    for (name, _) in std::env::vars_os() {
+        let of_this_package = name.to_str().is_some_and(|name| {
+            ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_CRATE_"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+        });
+        if of_this_package {
+            cargo.env_remove(name);
+        }
+    }
+    Ok(cargo)
 }
 
 /// Runs a command to its end; anything but success is an error that names it.

@@ -15,13 +15,11 @@ pub(crate) struct Demo {
     /// Leave the cluster up and print how to use it with kubectl; Ctrl-C ends it.
     #[arg(long)]
     keep: bool,
-    /// Play only the drain of three nodes, and draw its terminal for README: docs/images/drain.svg.
-    #[arg(long, conflicts_with = "keep")]
-    svg: bool,
+    /// Play only what a picture shows, and draw its terminal: the drain of three nodes to
+    /// docs/images/drain.svg, or the commands of a person on call to docs/images/night.svg.
+    #[arg(long, value_name = "PICTURE", value_parser = ["drain", "night"], conflicts_with = "keep")]
+    svg: Option<String>,
 }
-
-/// The picture that README shows.
-const PICTURE: &str = "docs/images/drain.svg";
 
 impl Demo {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -32,8 +30,8 @@ impl Demo {
         if self.keep {
             demo.arg("--keep");
         }
-        if self.svg {
-            demo.args(["--svg", PICTURE]);
+        if let Some(picture) = &self.svg {
+            demo.args(["--svg", picture]);
         }
         // Ctrl-C is the demo's: it stops what it started, and this waits for it.
         ctrlc::set_handler(|| {}).context("Ctrl-C cannot be left to the demo")?;

@@ -28,8 +28,7 @@ pub(crate) struct Fuzz {
     /// Seconds for each target.
     #[arg(long, conflicts_with = "long")]
     seconds: Option<u64>,
-    /// Replace the inputs in the repository by a small set of all inputs that reaches the same code. Seeds
-    /// stay.
+    /// Replace the inputs in the repository by the few of all inputs that reach the most code. Seeds stay.
     #[arg(long)]
     keep: bool,
     /// Only these targets: folders in fuzz/corpus.
@@ -96,7 +95,7 @@ fn targets(corpus: &Path) -> anyhow::Result<Vec<String>> {
 /// that libFuzzer reads; dependencies are shared with the tests.
 fn build(root: &Path) -> anyhow::Result<()> {
     let mut build = cargo()?;
-    build.args(["build", "--quiet", "--workspace", "--example", "fuzz"]);
+    build.args(["build", "--workspace", "--example", "fuzz"]);
     build.args(["--features", "evacuation-fuzz/libfuzzer"]);
     run(build.env("RUSTC_WORKSPACE_WRAPPER", root.join("fuzz/instrument")))
 }

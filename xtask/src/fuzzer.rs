@@ -15,7 +15,7 @@ use anyhow::Context;
 
 use crate::{
     command::run,
-    fuzz_corpus::{replace_found, words_of_seeds},
+    fuzz_corpus::{replace_found, richest, words_of_seeds},
 };
 
 /// Folder of the inputs that earlier runs found, one folder for each target.
@@ -24,6 +24,9 @@ pub(crate) const CORPUS: &str = "fuzz/corpus";
 const INPUT_BYTES: usize = 4096;
 /// Maximum size of an input in the corpus, in bytes.
 const KEPT_BYTES: usize = 1024;
+/// Maximum number of a target's inputs in the corpus, seeds aside: more would be hundreds of files that
+/// nobody reads, and a run finds them again within seconds.
+const KEPT: usize = 5;
 /// Maximum seconds of one input.
 const INPUT_SECONDS: u64 = 10;
 /// Maximum memory of a target in MiB.
@@ -116,16 +119,21 @@ impl Fuzzer {
 
     /// Replaces the inputs in the repository.
     fn keep(&self, target: &str, corpus: &Path, found: &Path) -> anyhow::Result<()> {
-        let kept = self.found.join(format!("{target}.kept"));
-        if kept.exists() {
-            fs::remove_dir_all(&kept)?;
+        let merged = self.found.join(format!("{target}.merged"));
+        let control = self.found.join(format!("{target}.control"));
+        if merged.exists() {
+            fs::remove_dir_all(&merged)?;
         }
-        fs::create_dir_all(&kept)?;
+        fs::create_dir_all(&merged)?;
+        // libFuzzer would go on with a merge that was interrupted.
+        fs::write(&control, "")?;
         let mut merge = self.command(target, &self.found.join(format!("{target}.merge.log")))?;
         // Inputs that reach new branches, not those that only take them more often.
         merge.args(["-set_cover_merge=1", "-use_counters=0", "-use_cmp=0"]);
-        run(merge.arg(format!("-max_len={KEPT_BYTES}")).args([kept.as_path(), corpus, found]))?;
-        replace_found(corpus, &kept)
+        merge.arg(format!("-max_len={KEPT_BYTES}"));
+        merge.arg(format!("-merge_control_file={}", control.display()));
+        run(merge.args([merged.as_path(), corpus, found]))?;
+        replace_found(corpus, &richest(&fs::read_to_string(&control)?, KEPT)?)
     }
 
     fn command(&self, target: &str, log: &Path) -> anyhow::Result<Command> {

@@ -2,7 +2,10 @@
 
 use clap::Args;
 
-use crate::command::{cargo, run};
+use crate::{
+    attack,
+    command::{cargo, run},
+};
 
 /// Write the files that are made from the code, or check that they are up to date.
 #[derive(Args)]
@@ -14,19 +17,28 @@ pub(crate) struct Generate {
 
 impl Generate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        if self.check { check() } else { generate(&[]) }
+        if self.check {
+            return check();
+        }
+        generate(&[])?;
+        attack::write()
     }
 }
 
 /// Fails when a file is not up to date.
 pub(crate) fn check() -> anyhow::Result<()> {
-    generate(&["--check"])
+    generate(&["--check"])?;
+    attack::check()
 }
 
-/// Each page is made by an example of the crate that holds its table.
+/// Makes the pages whose table is held by a crate, each by an example of that crate.
 fn generate(arguments: &[&str]) -> anyhow::Result<()> {
-    for (package, example) in [("evacuation-protocol", "reference"), ("machinery-conformance", "differences")]
-    {
+    let pages = [
+        ("evacuation-protocol", "reference"),
+        ("evacuation-gateway", "callers"),
+        ("machinery-conformance", "differences"),
+    ];
+    for (package, example) in pages {
         let mut generator = cargo()?;
         generator.args(["run", "--quiet", "--package", package, "--example", example, "--"]);
         run(generator.args(arguments))?;

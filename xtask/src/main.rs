@@ -1,9 +1,10 @@
-//! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `words`, `conformance`, `bench`,
-//! `fuzz`, `generate`, `krew`.
+//! The project's commands: `cargo xtask demo`, `test`, `model`, `check`, `words`, `conformance`, `attack`,
+//! `bench`, `fuzz`, `generate`, `krew`.
 //!
 //! This crate stays small so that it compiles at once: it sees to what is needed, builds the rest, and starts
 //! it.
 
+mod attack;
 mod bench;
 mod build;
 mod check;
@@ -47,6 +48,8 @@ enum Command {
     Words,
     /// Compare the machinery's example kind with a custom resource of the same schema.
     Conformance(conformance::Conformance),
+    /// Print the catalogue of attacks, each with the test that plays it.
+    Attack(attack::Catalogue),
     /// Measure, beside the peers.
     Bench(bench::Bench),
     /// Feed the parsers of outside bytes with generated inputs.
@@ -65,6 +68,7 @@ fn main() -> anyhow::Result<()> {
         Command::Check => check::check(),
         Command::Words => words::check(&command::root()?),
         Command::Conformance(conformance) => conformance.run(),
+        Command::Attack(catalogue) => catalogue.run(),
         Command::Bench(bench) => bench.run(),
         Command::Fuzz(fuzz) => fuzz.run(),
         Command::Generate(generate) => generate.run(),

@@ -57,6 +57,13 @@ const OF_TESTS: &[Program] = &[
         needed_for: "the environment of the official Python client",
     },
     Program {
+        name: "curl",
+        check: &["--version"],
+        package: Some("curl"),
+        needed_for: "the commands of the page about the wire protocol",
+    },
+    Program { name: "jq", check: &["--version"], package: Some("jq"), needed_for: "the same commands" },
+    Program {
         name: "faketime",
         check: &["--version"],
         package: Some("faketime"),
@@ -77,14 +84,15 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
     install_missing(PROGRAMS)
 }
 
-/// The same with what only the tests need.
+/// The same with what only the tests need, which end with the fuzzers.
 ///
 /// # Errors
 ///
 /// As for [`ensure`].
 pub(crate) fn ensure_for_tests() -> anyhow::Result<()> {
     ensure()?;
-    install_missing(OF_TESTS)
+    install_missing(OF_TESTS)?;
+    ensure_for_fuzzing()
 }
 
 /// Sees to it that what fuzzing needs is there.

@@ -15,6 +15,9 @@ use crate::command::cargo;
 
 /// Tests of an end-to-end suite that run at once: most of their time they wait for the cluster.
 const END_TO_END_THREADS: &str = "6";
+/// Tests of a suite of the lane [`Lane::Alone`] that run at once: while six control planes start, a gateway
+/// takes longer than the second that it has for a call.
+const ALONE_THREADS: &str = "3";
 
 /// A test program.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,9 +46,9 @@ enum Lane {
 }
 
 /// End-to-end suites of the lane [`Lane::Faults`].
-const FAULTS: &[&str] = &["attacks", "bridges", "clocks", "outages"];
+const FAULTS: &[&str] = &["bridges", "clocks", "outages"];
 /// End-to-end suites of the lane [`Lane::Alone`].
-const ALONE: &[&str] = &["gateway"];
+const ALONE: &[&str] = &["attacks", "gateway"];
 /// End-to-end suites of the lane [`Lane::Long`].
 const LONG: &[&str] = &["callers", "go_clients"];
 
@@ -166,8 +169,14 @@ impl Suite {
         results: &Mutex<Results>,
     ) -> anyhow::Result<()> {
         let mut command = Command::new(&self.program);
-        if self.lane != Lane::Quick {
-            command.env("RUST_TEST_THREADS", END_TO_END_THREADS);
+        match self.lane {
+            Lane::Quick => {}
+            Lane::Alone => {
+                command.env("RUST_TEST_THREADS", ALONE_THREADS);
+            }
+            Lane::Scenarios | Lane::Faults | Lane::Long => {
+                command.env("RUST_TEST_THREADS", END_TO_END_THREADS);
+            }
         }
         let (output, log) = std::io::pipe()?;
         command

@@ -8,7 +8,7 @@ use super::{
     text::{Errors, is_dns_subdomain},
     window::validate_window,
 };
-use crate::{Evacuation, EvacuationSpec, Requester};
+use crate::{DeadlineAction, Evacuation, EvacuationSpec, Requester};
 
 /// Maximum number of entries in `spec.requesters`, unless a holder of the verb `override` adds more.
 pub const MAX_REQUESTERS: usize = 32;
@@ -41,6 +41,9 @@ pub fn validate_evacuation_update(evacuation: &Evacuation, old: &Evacuation) -> 
     if evacuation.spec.target != old.spec.target {
         errors.add(FieldErrorKind::Invalid, spec.child("target"), "field is immutable");
     }
+    if evacuation.spec.rehearsal != old.spec.rehearsal {
+        errors.add(FieldErrorKind::Invalid, spec.child("rehearsal"), "field is immutable");
+    }
     validate_spec(&mut errors, &spec, &evacuation.spec, &old.spec.requesters);
     errors.0
 }
@@ -68,6 +71,31 @@ fn validate_spec(errors: &mut Errors, path: &FieldPath, spec: &EvacuationSpec, b
             errors.add(FieldErrorKind::Duplicate, path.child("name"), message);
         }
         validate_requester(errors, &path, requester);
+    }
+    if spec.rehearsal {
+        validate_rehearsal(errors, &requesters, &spec.requesters);
+    }
+}
+
+/// Checks that a rehearsal belongs to one requester, ends by itself and never evicts.
+fn validate_rehearsal(errors: &mut Errors, path: &FieldPath, requesters: &[Requester]) {
+    if requesters.len() > 1 {
+        let message = format!("a rehearsal has one requester, not {}", requesters.len());
+        errors.add(FieldErrorKind::TooMany, path.clone(), message);
+    }
+    for (i, requester) in requesters.iter().enumerate() {
+        let path = path.index(i);
+        if requester.deadline.is_none() {
+            errors.add(FieldErrorKind::Required, path.child("deadline"), "a rehearsal needs a deadline");
+        }
+        if let Some(action) = requester.at_deadline.filter(|action| *action != DeadlineAction::GiveUp) {
+            let message = format!("a rehearsal evicts nothing: must be GiveUp, not {action:?}");
+            errors.invalid(path.child("atDeadline"), message);
+        }
+        if requester.window.is_some() {
+            let message = "a rehearsal asks at once, without a window";
+            errors.add(FieldErrorKind::Forbidden, path.child("window"), message);
+        }
     }
 }
 
@@ -270,6 +298,44 @@ mod tests {
             spec["requesters"][0]["owner"] = json!(owner);
             assert_eq!(brief(&validate_evacuation(&evacuation(&spec))), expected, "{owner:?}");
         }
+    }
+
+    #[test]
+    fn a_rehearsal_has_one_requester_that_gives_up_at_its_deadline() {
+        let entry = |more: Value| {
+            let mut entry =
+                json!({"name": "a.b/c", "deadline": "2026-11-25T03:00:00Z", "atDeadline": "GiveUp"});
+            entry.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
+            entry
+        };
+        let window = json!({"window": {"schedule": "0 3 * * *", "durationSeconds": 60}});
+        let table = [
+            (vec![entry(json!({}))], vec![]),
+            (vec![json!({"name": "a.b/c"})], vec!["Required spec.requesters[0].deadline"]),
+            (vec![entry(json!({"atDeadline": "Evict"}))], vec!["Invalid spec.requesters[0].atDeadline"]),
+            (vec![entry(json!({"atDeadline": "Delete"}))], vec!["Invalid spec.requesters[0].atDeadline"]),
+            (vec![entry(window)], vec!["Forbidden spec.requesters[0].window"]),
+            (vec![entry(json!({})), entry(json!({"name": "a.b/d"}))], vec!["TooMany spec.requesters"]),
+        ];
+        for (entries, expected) in table {
+            let mut spec = good();
+            spec["rehearsal"] = json!(true);
+            spec["requesters"] = json!(entries);
+            assert_eq!(brief(&validate_evacuation(&evacuation(&spec))), expected, "{spec}");
+            spec["rehearsal"] = json!(false);
+            assert_eq!(validate_evacuation(&evacuation(&spec)), [], "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_rehearsal_never_becomes_a_request() {
+        let old = evacuation(&good());
+        let mut new = old.clone();
+        new.spec.rehearsal = true;
+        new.spec.requesters[0].deadline = Some(chrono::DateTime::UNIX_EPOCH.into());
+        new.spec.requesters[0].at_deadline = Some(DeadlineAction::GiveUp);
+        assert_eq!(brief(&validate_evacuation_update(&new, &old)), ["Invalid spec.rehearsal"]);
+        assert_eq!(brief(&validate_evacuation_update(&old, &new)), ["Invalid spec.rehearsal"]);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use super::{
     text::{Errors, is_dns_label},
 };
 use crate::{
-    CORDONED_BY_ANNOTATION, ConditionPattern, DRAIN_IN_PROGRESS, DRAINED, DUE_TAINT, MAINTENANCE_PLANNED,
-    NodeEvacuationRule, NodeEvacuationRuleSpec, NodeMarkPattern, NoticeDeadline, NoticeTime, TaintPattern,
+    CORDONED_BY_ANNOTATION, ConditionPattern, DRAIN_IN_PROGRESS, DRAINED, DUE_TAINT, NodeEvacuationRule,
+    NodeEvacuationRuleSpec, NodeMarkPattern, NoticeDeadline, NoticeTime, TaintPattern,
 };
 
 /// Maximum length of a rule's name: the names of its NodeEvacuations begin with it.
@@ -19,15 +19,10 @@ pub const MAX_RULE_NAME_LENGTH: usize = 63;
 /// Maximum number of marks.
 pub const MAX_MARKS: usize = 16;
 
-/// Marks that the drains themselves set, and the taint that follows from each cordon.
-const OWN_MARKS: [&str; 6] = [
-    DUE_TAINT,
-    CORDONED_BY_ANNOTATION,
-    MAINTENANCE_PLANNED,
-    DRAIN_IN_PROGRESS,
-    DRAINED,
-    "node.kubernetes.io/unschedulable",
-];
+/// Marks that the drains themselves set, the conditions of a drain whoever carries it out, and the taint that
+/// follows from each cordon.
+const OWN_MARKS: [&str; 5] =
+    [DUE_TAINT, CORDONED_BY_ANNOTATION, DRAIN_IN_PROGRESS, DRAINED, "node.kubernetes.io/unschedulable"];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
@@ -242,7 +237,7 @@ mod tests {
             ("/marks/0", json!({"taint": {"key": "a b"}}), "Invalid spec.marks[0].taint.key"),
             (
                 "/marks/0",
-                json!({"condition": {"type": "MaintenancePlanned"}}),
+                json!({"condition": {"type": "DrainInProgress"}}),
                 "Forbidden spec.marks[0].condition.type",
             ),
             ("/marks/0", json!({"taint": {"key": DUE_TAINT}}), "Forbidden spec.marks[0].taint.key"),

@@ -132,6 +132,8 @@ fn read_entry(errors: &mut Errors, path: &FieldPath, item: Value) -> Option<Resp
         priority: take(errors, path, &mut fields, "priority", "a whole number of 32 bits"),
         timeout_seconds: take(errors, path, &mut fields, "timeoutSeconds", "a whole number"),
         max_delay_seconds: take(errors, path, &mut fields, "maxDelaySeconds", "a whole number"),
+        serves_until_termination: take(errors, path, &mut fields, "servesUntilTermination", "true or false")
+            .unwrap_or_default(),
         ..ResponderEntry::named("")
     };
     if let Some(value) = take::<Value>(errors, path, &mut fields, "http", "an object") {

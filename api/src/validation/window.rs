@@ -83,6 +83,8 @@ mod tests {
             ("0 24 * * 6", "is not a schedule of five fields"),
             ("0 22 * * 8", "is not a schedule of five fields"),
             ("0 22 ** * 6", "is not a schedule of five fields"),
+            (", * * * *", "is not a schedule of five fields"),
+            ("0,,30 * * * *", "a list has an empty item"),
             ("@reboot", "is not a schedule of five fields"),
             ("@every 1h", "is not a schedule of five fields"),
             ("0 22 * * \u{e4}", "is not a schedule of five fields"),

@@ -18,7 +18,7 @@ const NAMED: usize = 16;
 
 impl EvacuationStrategy {
     /// Authorises the caller, reads the pod, pins its UID, records the requesters, fixes the responders and
-    /// activates the first one.
+    /// activates the first one, unless a budget can make its question wait.
     ///
     /// The order matters: a caller without rights learns neither which pods exist nor their UIDs. The
     /// registrations are as new as the store: a responder that was registered before the creation is asked.
@@ -34,6 +34,8 @@ impl EvacuationStrategy {
         if object.spec.requesters.iter().any(deletes) {
             self.rights.require_delete(context, &name, target).await?;
         }
+        self.require_rights_of_owners(context, object, &RequesterEdit::creation(&object.spec.requesters))
+            .await?;
         if let Err(error) = check_creation(&object.spec.requesters, &context.user.name)
             && !self.rights.may_override(context, &name).await?
         {
@@ -46,7 +48,8 @@ impl EvacuationStrategy {
             pod.map_err(|error| refusal::unavailable(&what, &error))
         };
         let registrations = self.registrations.list_newest(&context.namespace);
-        let (pod, registrations) = tokio::try_join!(read, registrations)?;
+        let budgets = async { Ok(self.pods.budgets(&context.namespace).await) };
+        let (pod, registrations, budgets) = tokio::try_join!(read, registrations, budgets)?;
         let pod = pod.ok_or_else(|| no_such_pod(target))?;
         if let Some(problem) = target_problem(&pod) {
             return Err(invalid_target(FieldErrorKind::Forbidden, problem.to_string()));
@@ -63,13 +66,19 @@ impl EvacuationStrategy {
         object.spec.target.pod.uid = Some(uid);
         // A slow read must not shorten the time that the first responder has to answer.
         let now = context.now + began.elapsed();
-        let registered = registered_responders(&pod, registrations.iter().map(|stored| &***stored));
+        let mut registered = registered_responders(&pod, registrations.iter().map(|stored| &***stored));
         if !registered.left_out.is_empty() {
             context.warnings.add(left_out(&registered.left_out));
         }
+        if let Some(warning) = self.settings.get().limit_registered(&mut registered) {
+            context.warnings.add(warning);
+        }
         let mut status = begin(&object.spec, &context.user.name, &context.user.groups, now);
-        fix_responders(&mut status, &object.spec.requesters, &LivePod::of(&pod), &registered, now);
+        status.node_name = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        let in_budget = budgets.may_select(&pod);
+        fix_responders(&mut status, &object.spec.requesters, &LivePod::of(&pod), &registered, in_budget, now);
         let edit = RequesterEdit::creation(&object.spec.requesters);
+        self.record_owner_groups(context, object, &edit, &mut status).await?;
         warn_of_entries(context, &object.spec, &status, &edit);
         commit(object, None, status, Actor::Server, now)
     }

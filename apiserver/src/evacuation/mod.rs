@@ -3,6 +3,9 @@
 pub(crate) mod commit;
 mod create;
 mod delete;
+mod owners;
+mod records;
+mod reserve;
 mod strategy;
 pub(crate) mod table;
 mod update;

@@ -27,8 +27,11 @@ impl EvacuationStrategy {
         if edit.needs_deletion_right() {
             self.rights.require_delete(context, name, pod).await?;
         }
+        self.require_rights_of_owners(context, object, &edit).await?;
         let user = &context.user;
-        let status = apply_requester_edit(old, &object.spec, &edit, &user.name, &user.groups, context.now);
+        let mut status =
+            apply_requester_edit(old, &object.spec, &edit, &user.name, &user.groups, context.now);
+        self.record_owner_groups(context, object, &edit, &mut status).await?;
         warn_of_entries(context, &object.spec, &status, &edit);
         commit(object, old.status.as_ref(), status, Actor::Server, context.now)
     }

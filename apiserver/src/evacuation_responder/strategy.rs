@@ -7,12 +7,16 @@ use evacuation_api::{
     EvacuationResponder, EvacuationResponderSpec, SELF_RESPONDER, default_evacuation_responder,
     validate_evacuation_responder,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use machinery_auth::Authorizer;
 use machinery_server::{ApiError, Column, KindInfo, RequestContext, Strategy};
 use machinery_validation::FieldError;
 
 use super::table;
-use crate::{refusal, rights::Rights};
+use crate::{CurrentSettings, refusal, rights::Rights};
+
+/// Name of the responder of a registration that cannot be read.
+const UNREADABLE: &str = "unreadable.evacuation.dev/unknown";
 
 /// The rules of the kind EvacuationResponder.
 ///
@@ -24,16 +28,21 @@ use crate::{refusal, rights::Rights};
 /// these, the right to create the object is enough.
 pub struct EvacuationResponderStrategy {
     rights: Rights,
+    settings: Arc<CurrentSettings>,
 }
 
 impl EvacuationResponderStrategy {
-    /// Returns the strategy. `authorizer` checks rights beyond a request's verb.
-    pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { rights: Rights::new(authorizer) }
+    /// Returns the strategy. `authorizer` checks rights beyond a request's verb. `settings` has the limits of
+    /// responders.
+    pub fn new(authorizer: Arc<dyn Authorizer>, settings: Arc<CurrentSettings>) -> Self {
+        Self { rights: Rights::new(authorizer), settings }
     }
 
     async fn admit(&self, context: &RequestContext, object: &EvacuationResponder) -> Result<(), ApiError> {
         let spec = &object.spec;
+        if let Some(warning) = self.settings.get().responder_warning(spec) {
+            context.warnings.add(warning);
+        }
         if !speaks_for_another(spec) || self.rights.may_respond(context, &spec.name).await? {
             return Ok(());
         }
@@ -71,6 +80,7 @@ impl Strategy for EvacuationResponderStrategy {
     }
 
     fn default(&self, _: &RequestContext, object: &mut EvacuationResponder) {
+        self.settings.get().default_responder(&mut object.spec);
         default_evacuation_responder(object);
     }
 
@@ -122,8 +132,25 @@ impl Strategy for EvacuationResponderStrategy {
         &self,
         context: &RequestContext,
         _: &EvacuationResponder,
+        _: Option<&EvacuationResponder>,
     ) -> Result<bool, ApiError> {
         self.rights.may_create_everywhere(context, EvacuationResponder::PLURAL).await
+    }
+
+    /// A registration that cannot be read counts for every pod of its namespace: nobody knows whom it asks,
+    /// and a pod that a caller takes for unregistered is evicted unasked.
+    fn stand_in(&self, _: &str, name: &str) -> Option<EvacuationResponder> {
+        let spec = EvacuationResponderSpec {
+            selector: LabelSelector::default(),
+            name: UNREADABLE.to_owned(),
+            priority: None,
+            timeout_seconds: None,
+            max_delay_seconds: None,
+            serves_until_termination: false,
+            http: None,
+            service: None,
+        };
+        Some(EvacuationResponder::new(name, spec))
     }
 
     fn columns(&self) -> &'static [Column] {

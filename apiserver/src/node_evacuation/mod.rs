@@ -6,6 +6,8 @@ mod sight;
 mod status;
 mod strategy;
 mod table;
+mod unattended;
 
 pub use sight::{KubeSights, SightError, Sights};
 pub use strategy::NodeEvacuationStrategy;
+pub(crate) use unattended::keep as keep_unattended;

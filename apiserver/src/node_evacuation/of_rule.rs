@@ -1,9 +1,8 @@
 //! Drains that a rule opens: they belong to the user who created the rule.
 
-use evacuation_api::{NodeEvacuation, NodeEvacuationRule};
+use evacuation_api::{DrainUser, NodeEvacuation, NodeEvacuationRule};
 use evacuation_protocol::owner_rule;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use machinery_auth::UserInfo;
 use machinery_server::{ApiError, Reason, RequestContext};
 use machinery_validation::FieldErrorKind;
 
@@ -12,6 +11,8 @@ use crate::refusal;
 
 /// Cause of a rejected creation: only the controller opens drains for rules.
 const FOR_RULE: &str = "NodeEvacuationForRule";
+/// Cause of a rejected creation: the recorded groups of the rule's user no longer count.
+const GROUPS_ENDED: &str = "RecordedGroupsEnded";
 
 impl NodeEvacuationStrategy {
     /// Records the rule's user as the requester of a drain that names a rule as its controller. The caller
@@ -32,12 +33,24 @@ impl NodeEvacuationStrategy {
             return Err(refusal::forbidden_of(NodeEvacuation::PLURAL, &name, &why).with_cause(FOR_RULE, why));
         }
         let rule = self.rule_of(&owner).await?;
-        let status = drain.status.get_or_insert_default();
-        status.requester = rule.status.and_then(|status| status.requester);
+        let Some(recorded) = rule.status.and_then(|status| status.requester) else { return Ok(()) };
         // The rule can be years old, and its user without the rights that the drain needs.
-        let Some(user) = &status.requester else { return Ok(()) };
-        let user = UserInfo { name: user.user.clone(), groups: user.groups.clone(), ..UserInfo::default() };
-        self.require_rights(&user, drain).await
+        let user = self.term.judged(&recorded, context.now);
+        let requester = DrainUser { groups: user.groups.clone(), ..recorded.clone() };
+        drain.status.get_or_insert_default().requester = Some(requester);
+        match self.require_rights(&user, drain).await {
+            Err(error) if error.reason() == Reason::Forbidden && self.term.end(&recorded) <= context.now => {
+                let why = format!(
+                    "the groups of user {:?} were recorded at {} and no longer count, and without them the user \
+                     may not drain: the user must write nodeevacuationrule {:?} again",
+                    recorded.user,
+                    recorded.time.0.format("%Y-%m-%dT%H:%M:%SZ"),
+                    owner.name
+                );
+                Err(refusal::forbidden_of(NodeEvacuation::PLURAL, &name, &why).with_cause(GROUPS_ENDED, why))
+            }
+            judged => judged,
+        }
     }
 
     /// Requires the verb `override` for a change of the rule that a drain names as its controller: the rule

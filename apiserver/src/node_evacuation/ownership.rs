@@ -38,11 +38,10 @@ impl NodeEvacuationStrategy {
     }
 }
 
-/// Returns true when a change does more than pause the drain: then it needs the rights of a creation. To
-/// resume is to ask.
+/// Returns true when a change does more than pause or resume the drain: then it needs the rights of a
+/// creation. To resume asks for nothing that the drain's user was not authorised for at its creation.
 pub(super) fn request_differs(spec: &NodeEvacuationSpec, old: &NodeEvacuationSpec) -> bool {
-    let resumes = old.paused && !spec.paused;
-    resumes || NodeEvacuationSpec { paused: old.paused, ..spec.clone() } != *old
+    NodeEvacuationSpec { paused: old.paused, ..spec.clone() } != *old
 }
 
 /// Returns true when the deletion of the drain changes nothing: it has ended, and holds no node.

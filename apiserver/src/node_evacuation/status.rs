@@ -1,8 +1,8 @@
 //! Updates of the status by the controller: their bounds, and the end that is final (rule 6).
 
 use evacuation_api::{
-    DrainConditionType, MAX_DAEMON_SET_PODS, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES, MAX_LEFT_ALONE_PODS,
-    MAX_MESSAGE_LENGTH, NodeEvacuationStatus,
+    DrainConditionType, MAX_COUNTED_PODS, MAX_DAEMON_SET_PODS, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES,
+    MAX_LEFT_ALONE_PODS, MAX_MESSAGE_LENGTH, NodeEvacuationStatus,
 };
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
@@ -20,7 +20,9 @@ pub(super) fn validate_status(status: &NodeEvacuationStatus, old: &NodeEvacuatio
         let list = path.child("nodes").index(i).child("daemonSetPods");
         (list, node.daemon_set_pods.len(), MAX_DAEMON_SET_PODS)
     });
-    for (field, items, most) in lists.chain(of_nodes) {
+    let counted = status.nodes.iter().map(|node| node.counted_pods.len()).sum();
+    let counted = (path.child("nodes"), counted, MAX_COUNTED_PODS);
+    for (field, items, most) in lists.chain(of_nodes).chain([counted]) {
         if items > most {
             let message = format!("must have at most {most} items, has {items}");
             errors.push(FieldError { kind: FieldErrorKind::TooMany, field, message });
@@ -128,6 +130,11 @@ mod tests {
             (
                 json!({"nodes": [{"name": "a", "daemonSetPods": vec!["u"; MAX_DAEMON_SET_PODS + 1]}]}),
                 "TooMany status.nodes[0].daemonSetPods",
+            ),
+            (
+                json!({"nodes": [{"name": "a", "countedPods": vec!["u"; MAX_COUNTED_PODS]},
+                                 {"name": "b", "countedPods": ["u"]}]}),
+                "TooMany status.nodes",
             ),
             (json!({"message": long}), "TooLong status.message"),
             (json!({"nodes": [node(""), node(&long)]}), "TooLong status.nodes[1].message"),

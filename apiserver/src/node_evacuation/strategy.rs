@@ -18,7 +18,7 @@ use super::{
     status::validate_status,
     table,
 };
-use crate::{NodeEvacuationRuleStrategy, drain_warning::warn, rights::Rights};
+use crate::{CurrentSettings, GroupTerm, NodeEvacuationRuleStrategy, drain_warning::warn, rights::Rights};
 
 /// The rules of the kind NodeEvacuation.
 ///
@@ -29,25 +29,29 @@ use crate::{NodeEvacuationRuleStrategy, drain_warning::warn, rights::Rights};
 /// - `status.requester` is the user who created the object, or the rule that the controller opened it for. No
 ///   writer changes it.
 /// - Another user needs the verb `override` to change the request, or to delete a drain that has not ended.
-///   To pause, to change the metadata, and to delete a drain whose time to live is over, the verb of the
-///   request is enough.
+///   To pause and to resume, to change the metadata, and to delete a drain whose time to live is over, the
+///   verb of the request is enough.
 /// - No user has more than a quarter of the drains.
 /// - The end of a drain is final: conditions, finish time and spec stay.
 pub struct NodeEvacuationStrategy {
     pub(super) rights: Rights,
     pub(super) rules: Arc<Registry<NodeEvacuationRuleStrategy>>,
+    pub(super) term: GroupTerm,
     sights: Arc<dyn Sights>,
+    settings: Arc<CurrentSettings>,
 }
 
 impl NodeEvacuationStrategy {
     /// Returns the strategy. `authorizer` checks rights beyond a request's verb. `rules` are the rules that
-    /// open drains. `sights` reads what the plan of a dry run depends on.
+    /// open drains, and the recorded groups of their users count for `term`. `sights` reads what the plan of
+    /// a dry run depends on. `settings` has the default deadline.
     pub fn new(
         authorizer: Arc<dyn Authorizer>,
-        rules: Arc<Registry<NodeEvacuationRuleStrategy>>,
+        (rules, term): (Arc<Registry<NodeEvacuationRuleStrategy>>, GroupTerm),
         sights: Arc<dyn Sights>,
+        settings: Arc<CurrentSettings>,
     ) -> Self {
-        Self { rights: Rights::new(authorizer), rules, sights }
+        Self { rights: Rights::new(authorizer), rules, term, sights, settings }
     }
 
     /// Puts the plan into the reply to a dry run. Without it the reply has a warning.
@@ -81,6 +85,12 @@ impl Strategy for NodeEvacuationStrategy {
 
     /// Records the caller, and adds the finalizer with which the controller withdraws the requests.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut NodeEvacuation) {
+        // A rule's template has the deadline of its drains.
+        if owner_rule(object).is_none()
+            && let Some(warning) = self.settings.get().give_drain_deadline(&mut object.spec.requester)
+        {
+            context.warnings.add(format!("spec.{warning}"));
+        }
         let requester = DrainUser {
             user: context.user.name.clone(),
             groups: context.user.groups.clone(),
@@ -114,11 +124,15 @@ impl Strategy for NodeEvacuationStrategy {
 
     fn prepare_for_update(
         &self,
-        _: &RequestContext,
+        context: &RequestContext,
         object: &mut NodeEvacuation,
         old: &NodeEvacuation,
     ) -> Result<(), ApiError> {
         object.status.clone_from(&old.status);
+        let (requester, known) = (&mut object.spec.requester, &old.spec.requester);
+        if let Some(warning) = self.settings.get().keep_drain_deadline(requester, known) {
+            context.warnings.add(format!("spec.{warning}"));
+        }
         Ok(())
     }
 
@@ -194,6 +208,7 @@ impl Strategy for NodeEvacuationStrategy {
         &self,
         context: &RequestContext,
         object: &NodeEvacuation,
+        _: Option<&NodeEvacuation>,
     ) -> Result<bool, ApiError> {
         if owner_rule(object).is_some() {
             return Ok(false);

@@ -1,7 +1,8 @@
 //! Columns and selectable fields of NodeEvacuations for `kubectl get`.
 
 use chrono::SecondsFormat;
-use evacuation_api::{CordonOwner, DrainVerdict, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_api::{CordonOwner, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_protocol::first_clause;
 use machinery_server::Column;
 use serde_json::{Value, json};
 
@@ -12,12 +13,12 @@ const VERDICT: &str = "status.verdict";
 
 /// Columns between NAME and AGE.
 pub(super) const COLUMNS: &[Column] = &[
-    column("Nodes", "string", "Name of the node, or the number of nodes.", 0),
+    column("Nodes", "string", "Name of the node, or the nodes that are done, of all.", 0),
     column("Verdict", "string", "State of the drain in one word.", 0),
     column("Gone", "string", "Pods that are gone, of those that are to move.", 0),
-    column("Blocked", "integer", "Pods whose eviction is held back.", 0),
-    column("Cordoned", "string", "Nodes that are cordoned, of all.", 0),
-    column("Message", "string", "Reason of the verdict.", 1),
+    column("Blocked", "integer", "Pods and nodes that something holds back: the blockers.", 0),
+    column("Cordoned", "string", "Nodes that are cordoned, or were at the end of the drain, of all.", 0),
+    column("Message", "string", "Reason of the verdict, as one clause.", 1),
     column("Requester", "string", "User who asked for the drain.", 1),
     column("Expected", "string", "Expected end of the drain.", 1),
 ];
@@ -38,11 +39,11 @@ pub(super) fn cells(drain: &NodeEvacuation) -> Vec<Value> {
     let expected = status.expected_completion.as_ref();
     vec![
         json!(nodes(drain, status)),
-        json!(verdict(drain)),
+        json!(drain.verdict().as_str()),
         json!(format!("{}/{}", status.pods.gone, status.pods.total)),
-        json!(status.pods.blocked),
+        json!(status.held()),
         json!(cordoned(drain, status)),
-        json!(status.message.as_deref().unwrap_or_default()),
+        json!(first_clause(status.message.as_deref().unwrap_or_default())),
         json!(status.requester.as_ref().map_or("", |requester| &requester.user)),
         json!(expected.map_or_else(String::new, |time| time.0.to_rfc3339_opts(SecondsFormat::Secs, true))),
     ]
@@ -51,22 +52,16 @@ pub(super) fn cells(drain: &NodeEvacuation) -> Vec<Value> {
 /// Returns the value of one of [`SELECTABLE_FIELDS`].
 pub(super) fn field(drain: &NodeEvacuation, field: &str) -> String {
     match field {
-        VERDICT => verdict(drain),
+        VERDICT => drain.verdict().as_str().to_owned(),
         _ => String::new(),
     }
-}
-
-/// Returns the verdict; `Waiting` before the controller wrote one.
-fn verdict(drain: &NodeEvacuation) -> String {
-    let verdict: DrainVerdict = drain.status.as_ref().and_then(|status| status.verdict).unwrap_or_default();
-    format!("{verdict:?}")
 }
 
 fn nodes(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
     match names(drain, status).as_slice() {
         [] if drain.spec.nodes.selector.is_some() && status.start_time.is_none() => "<selector>".to_owned(),
         [only] => (*only).to_owned(),
-        names => names.len().to_string(),
+        names => format!("{}/{}", status.nodes_done(), names.len()),
     }
 }
 

@@ -8,11 +8,15 @@ use evacuation_api::{
     RULE_FINALIZER, Timestamp, default_node_evacuation_rule, validate_node_evacuation_rule,
 };
 use machinery_auth::Authorizer;
-use machinery_server::{ApiError, Column, DeleteContext, KindInfo, RequestContext, Strategy};
+use machinery_server::{ApiError, Column, DeleteContext, KindInfo, Reason, RequestContext, Strategy};
 use machinery_validation::FieldError;
 
-use super::{status::validate_status, table};
-use crate::{drain_warning::warn, rights::Rights};
+use super::{
+    groups::{GroupTerm, without_recorded_groups},
+    status::validate_status,
+    table,
+};
+use crate::{CurrentSettings, drain_warning::warn, rights::Rights};
 
 /// Cause of a rejected change or deletion: the rule belongs to another user.
 const OF_ANOTHER: &str = "NodeEvacuationRuleOfAnother";
@@ -23,17 +27,43 @@ const OF_ANOTHER: &str = "NodeEvacuationRuleOfAnother";
 ///
 /// - A rule opens drains in the name of the user who created it. So this user needs the rights of a drain:
 ///   to evict pods in all namespaces and to patch nodes, and with `atDeadline: Delete` to delete pods.
-/// - `status.requester` is that user. No writer changes it.
+/// - `status.requester` is that user. No writer changes it. Writes of the user itself renew the groups, which
+///   count for a time only.
 /// - Another user needs the verb `override` to change the rule, or to delete it. To pause a rule, the verb
 ///   of the request is enough.
 pub struct NodeEvacuationRuleStrategy {
     rights: Rights,
+    term: GroupTerm,
+    settings: Arc<CurrentSettings>,
 }
 
 impl NodeEvacuationRuleStrategy {
-    /// Returns the strategy. `authorizer` checks rights beyond a request's verb.
-    pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { rights: Rights::new(authorizer) }
+    /// Returns the strategy. `authorizer` checks rights beyond a request's verb. The recorded groups of a
+    /// rule's user count for `term`. `settings` has the default deadline.
+    pub fn new(authorizer: Arc<dyn Authorizer>, term: GroupTerm, settings: Arc<CurrentSettings>) -> Self {
+        Self { rights: Rights::new(authorizer), term, settings }
+    }
+
+    /// Warns of a rule whose user has the rights of a drain by groups alone: it opens no drain after a time.
+    async fn warn_of_groups(&self, context: &RequestContext, rule: &NodeEvacuationRule) {
+        let Some(recorded) = rule.status.as_ref().and_then(|status| status.requester.as_ref()) else {
+            return;
+        };
+        let lasting = without_recorded_groups(&recorded.user);
+        let deletes = rule.spec.template.requester.at_deadline == Some(DeadlineAction::Delete);
+        let object = (NodeEvacuationRule::PLURAL, name(rule));
+        let refused = match self.rights.require_drain(&lasting, object, deletes).await {
+            Err(error) => error.reason() == Reason::Forbidden,
+            Ok(()) => false,
+        };
+        if refused {
+            context.warnings.add(format!(
+                "status.requester: the rights of user {:?} come from its groups, which count until {}: write \
+                 the rule again before, or create it as a service account",
+                recorded.user,
+                self.term.end(recorded).format("%Y-%m-%d")
+            ));
+        }
     }
 
     async fn require_rights(
@@ -89,6 +119,12 @@ impl Strategy for NodeEvacuationRuleStrategy {
         if !finalizers.iter().any(|finalizer| finalizer == RULE_FINALIZER) {
             finalizers.push(RULE_FINALIZER.to_owned());
         }
+        let NodeEvacuationRuleSpec { deadline, template, .. } = &mut object.spec;
+        if deadline.is_none()
+            && let Some(warning) = self.settings.get().give_drain_deadline(&mut template.requester)
+        {
+            context.warnings.add(format!("spec.template.{warning}"));
+        }
     }
 
     fn validate(&self, _: &RequestContext, object: &NodeEvacuationRule) -> Vec<FieldError> {
@@ -102,16 +138,30 @@ impl Strategy for NodeEvacuationRuleStrategy {
     ) -> Result<(), ApiError> {
         self.require_rights(context, object).await?;
         warn(context, &object.spec.template.spec_for(""), None, "spec.template");
+        self.warn_of_groups(context, object).await;
         Ok(())
     }
 
+    /// Renews the groups of the rule's user when that user writes the rule.
     fn prepare_for_update(
         &self,
-        _: &RequestContext,
+        context: &RequestContext,
         object: &mut NodeEvacuationRule,
         old: &NodeEvacuationRule,
     ) -> Result<(), ApiError> {
         object.status.clone_from(&old.status);
+        if let Some(recorded) = object.status.as_mut().and_then(|status| status.requester.as_mut())
+            && let Some(renewed) = self.term.renewed(recorded, &context.user, context.now)
+        {
+            *recorded = renewed;
+        }
+        let known = &old.spec.template.requester;
+        let NodeEvacuationRuleSpec { deadline, template, .. } = &mut object.spec;
+        if deadline.is_none()
+            && let Some(warning) = self.settings.get().keep_drain_deadline(&mut template.requester, known)
+        {
+            context.warnings.add(format!("spec.template.{warning}"));
+        }
         Ok(())
     }
 
@@ -175,6 +225,7 @@ impl Strategy for NodeEvacuationRuleStrategy {
         &self,
         context: &RequestContext,
         _: &NodeEvacuationRule,
+        _: Option<&NodeEvacuationRule>,
     ) -> Result<bool, ApiError> {
         self.rights.may_override_in_cluster(context, NodeEvacuationRule::PLURAL, "").await
     }

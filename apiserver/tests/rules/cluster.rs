@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use evacuation_api::NodeEvacuationSpec;
-use evacuation_apiserver::{Pods, PodsError, SightError, Sights};
+use evacuation_apiserver::{Budgets, Pods, PodsError, SightError, Sights};
 use evacuation_protocol::DrainSight;
 use http::HeaderMap;
 use k8s_openapi::api::core::v1::Pod;
@@ -28,6 +28,7 @@ pub(crate) struct Cluster {
     grants: Mutex<BTreeSet<String>>,
     terminating: Mutex<BTreeSet<String>>,
     asked: Mutex<Vec<String>>,
+    budgets: Mutex<Budgets>,
     /// Calls that get no answer: `pods` or `rights`.
     outage: Mutex<Option<&'static str>>,
 }
@@ -73,12 +74,17 @@ impl Cluster {
         change(self.pods.lock().unwrap().get_mut(&(SHOP.to_owned(), "db-0".to_owned())).unwrap());
     }
 
+    /// Replaces the budgets of every namespace.
+    pub(crate) fn set_budgets(&self, budgets: Budgets) {
+        *self.budgets.lock().unwrap() = budgets;
+    }
+
     pub(crate) fn remove_pod(&self, name: &str) {
         self.pods.lock().unwrap().remove(&(SHOP.to_owned(), name.to_owned()));
     }
 
-    /// Grants a verb on a resource, or on one of its objects: `grant("jane", "create pods/eviction")`,
-    /// `grant("op", "respond responders db.acme.io/failover")`.
+    /// Grants a user or a group a verb on a resource, or on one of its objects:
+    /// `grant("jane", "create pods/eviction")`, `grant("op", "respond responders db.acme.io/failover")`.
     pub(crate) fn grant(&self, user: &str, act: &str) {
         self.grants.lock().unwrap().insert(format!("{user} {act}"));
     }
@@ -133,6 +139,10 @@ impl Pods for Shared {
         }
         Ok(self.0.pods.lock().unwrap().get(&(namespace.to_owned(), name.to_owned())).cloned())
     }
+
+    async fn budgets(&self, _namespace: &str) -> Budgets {
+        self.0.budgets.lock().unwrap().clone()
+    }
 }
 
 /// All nodes are those that the drain names, and all pods are on them.
@@ -176,9 +186,10 @@ impl Authorizer for Shared {
             let source = Arc::new(std::io::Error::other("down"));
             return Err(AuthError::Unavailable { action: "the review", source });
         }
-        let user = &attributes.user.name;
         let grants = self.0.grants.lock().unwrap();
-        let granted = [act, of_object].iter().any(|act| grants.contains(&format!("{user} {act}")));
+        let mut names = std::iter::once(&attributes.user.name).chain(&attributes.user.groups);
+        let granted =
+            names.any(|name| [&act, &of_object].iter().any(|act| grants.contains(&format!("{name} {act}"))));
         Ok(if granted { Verdict::Allowed } else { Verdict::Denied { reason: String::new() } })
     }
 }

@@ -1,6 +1,8 @@
 //! Creation: the server fixes the responders and activates the first one, in the transaction that stores the
 //! object.
 
+use evacuation_apiserver::Budgets;
+use evacuation_protocol::PackedSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
@@ -41,6 +43,37 @@ async fn the_first_event_of_an_evacuation_shows_its_responders_with_the_first_on
     // No write came between: the app can answer what it saw first.
     let reply = server.target().respond("e", json!({"answer": "Delay", "delaySeconds": 30})).await.ok();
     assert_eq!(reply["status"]["grantedSeconds"], 30);
+}
+
+#[tokio::test]
+async fn the_question_to_a_pod_that_a_budget_may_select_is_left_to_the_controller() {
+    let server = Server::start().await;
+    let jane = server.user("jane");
+    let budgets = |app: &str| {
+        let selector = serde_json::from_value(json!({"matchLabels": {"app": app}})).unwrap();
+        Budgets::Known([PackedSelector::of(&selector).unwrap()].into())
+    };
+    let table = [
+        (budgets("db"), false, "Inactive"),
+        (budgets("db"), true, "Active"),
+        (budgets("web"), false, "Active"),
+        (Budgets::Unknown, false, "Inactive"),
+    ];
+    for (i, (budgets, serves, expected)) in table.into_iter().enumerate() {
+        let case = format!("{budgets:?}, serves until termination: {serves}");
+        server.cluster.register(&json!([{"name": "self", "servesUntilTermination": serves}]));
+        server.cluster.change_pod(|pod| {
+            pod.metadata.uid = Some(format!("u-{i}"));
+            let ready = json!([{"type": "Ready", "status": "True"}]);
+            pod.status.get_or_insert_default().conditions = serde_json::from_value(ready).unwrap();
+        });
+        server.cluster.set_budgets(budgets);
+        let e = evacuation(&format!("e{i}"), "db-0", &[requester("jane.example.com/a", json!({}))]);
+        let created = jane.create(&e).await.ok();
+        assert_eq!(states(&created), [("self", expected)], "{case}");
+        let recorded = created["status"]["responders"][0].get("servesUntilTermination");
+        assert_eq!(recorded.is_some(), serves, "{case}");
+    }
 }
 
 #[tokio::test]

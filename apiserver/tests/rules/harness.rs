@@ -3,7 +3,8 @@
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use chrono::Utc;
-use evacuation_apiserver::{LimitOptions, Parts, assemble};
+use evacuation_apiserver::{CurrentSettings, LimitOptions, Parts, assemble};
+use evacuation_protocol::NegotiationSettings;
 use machinery_server::Metrics;
 use machinery_storage::{EmbeddedOptions, EmbeddedStore, Operation, Store, Transaction};
 use reqwest::{Client, Method, RequestBuilder};
@@ -41,8 +42,17 @@ impl Server {
         Self::with_limits(LimitOptions::default()).await
     }
 
+    /// The same with settings of the cluster's administrator.
+    pub(crate) async fn with_settings(settings: NegotiationSettings) -> Self {
+        Self::with(LimitOptions::default(), settings).await
+    }
+
     /// The same with other limits.
     pub(crate) async fn with_limits(limits: LimitOptions) -> Self {
+        Self::with(limits, NegotiationSettings::default()).await
+    }
+
+    async fn with(limits: LimitOptions, settings: NegotiationSettings) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(EmbeddedOptions::new(folder.path().join("store"))).await.unwrap();
@@ -60,7 +70,9 @@ impl Server {
             authorizer: shared.clone(),
             namespaces: shared,
             shutdown_delay: Duration::ZERO,
+            leader: None,
             limits,
+            settings: CurrentSettings::fixed(settings),
             audit: None,
             traces: None,
             admission: None,
@@ -138,19 +150,25 @@ impl Server {
             .ok()
     }
 
+    /// Changes a stored object, past the rules.
+    pub(crate) async fn rewrite(&self, path: &str, change: impl FnOnce(&mut Value)) {
+        let key = format!("/evacuation.dev/{path}");
+        let stored = self.store.get(&key).await.unwrap().found.unwrap();
+        let mut object: Value = serde_json::from_slice(&stored.value).unwrap();
+        change(&mut object);
+        let put = Operation::Put(key, object.to_string().into());
+        self.store.commit(Transaction { preconditions: vec![], operations: vec![put] }).await.unwrap();
+    }
+
     /// Gives an Evacuation these responders, as if they had been registered before it was created. Those that
     /// are Active become so now.
     pub(crate) async fn begin(&self, name: &str, responders: &[Value]) -> Value {
-        let key = format!("/evacuation.dev/evacuations/{SHOP}/{name}");
-        let stored = self.store.get(&key).await.unwrap().found.unwrap();
-        let mut object: Value = serde_json::from_slice(&stored.value).unwrap();
         let mut responders = responders.to_vec();
         for responder in responders.iter_mut().filter(|responder| responder["state"] == "Active") {
             responder["activeTime"] = json!(evacuation_api::Timestamp(Utc::now()));
         }
-        object["status"]["responders"] = json!(responders);
-        let put = Operation::Put(key, object.to_string().into());
-        self.store.commit(Transaction { preconditions: vec![], operations: vec![put] }).await.unwrap();
+        let change = |object: &mut Value| object["status"]["responders"] = json!(responders);
+        self.rewrite(&format!("evacuations/{SHOP}/{name}"), change).await;
         self.user("jane").get(&format!("evacuations/{name}")).await.ok()
     }
 }
@@ -250,9 +268,22 @@ impl Caller<'_> {
         send(request.header("content-type", "application/merge-patch+json").body(patch.to_string())).await
     }
 
+    pub(crate) async fn strategic_patch(&self, name: &str, patch: Value) -> Reply {
+        let request = self.request(Method::PATCH, &format!("evacuations/{name}"));
+        let request = request.header("content-type", "application/strategic-merge-patch+json");
+        send(request.body(patch.to_string())).await
+    }
+
     pub(crate) async fn json_patch(&self, name: &str, patch: Value) -> Reply {
         let request = self.request(Method::PATCH, &format!("evacuations/{name}"));
         send(request.header("content-type", "application/json-patch+json").body(patch.to_string())).await
+    }
+
+    /// Applies a configuration of an Evacuation as that manager.
+    pub(crate) async fn apply(&self, name: &str, manager: &str, configuration: &Value) -> Reply {
+        let request = self.request(Method::PATCH, &format!("evacuations/{name}?fieldManager={manager}"));
+        let request = request.header("content-type", "application/apply-patch+yaml");
+        send(request.body(configuration.to_string())).await
     }
 
     pub(crate) async fn delete(&self, name: &str) -> Reply {

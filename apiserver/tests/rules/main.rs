@@ -4,6 +4,7 @@
 // Clippy knows the tests of an integration test, but not what they share.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
+mod applies;
 mod cluster;
 mod creation;
 mod fence;
@@ -22,5 +23,7 @@ mod rule_5;
 mod rule_6;
 mod rule_7;
 mod rule_8;
+mod settings;
+mod strategic_patches;
 mod tables;
 mod windows;

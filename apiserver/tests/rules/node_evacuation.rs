@@ -195,17 +195,20 @@ async fn a_drain_is_deleted_by_its_user_or_with_override_and_by_anyone_once_it_h
 }
 
 #[tokio::test]
-async fn anyone_who_may_update_pauses_a_drain_and_only_its_user_resumes_it() {
+async fn whoever_may_pause_a_drain_may_resume_it_and_change_nothing_else_with_it() {
     let server = start().await;
     let (jane, joe) = (user(&server, "jane"), user(&server, "joe"));
     jane.create_of(DRAINS, &drain("d", &json!({}))).await.ok();
     let paused = |paused: bool| json!({"spec": {"paused": paused}});
-    joe.merge_patch_at(DRAIN, paused(true)).await.ok();
-    joe.merge_patch_at(DRAIN, paused(false))
-        .await
-        .refused(403, "Forbidden")
-        .saying(r#"belongs to user "jane""#);
-    jane.merge_patch_at(DRAIN, paused(false)).await.ok();
+    for (pauses, resumes) in [(&joe, &joe), (&joe, &jane), (&jane, &joe)] {
+        pauses.merge_patch_at(DRAIN, paused(true)).await.ok();
+        let more = json!({"spec": {"paused": false, "requester": {"onRefusal": "Override"}}});
+        let refused = joe.merge_patch_at(DRAIN, more).await.refused(403, "Forbidden");
+        refused.saying(r#"belongs to user "jane""#);
+        let resumed = resumes.merge_patch_at(DRAIN, paused(false)).await.ok();
+        assert_eq!(resumed["spec"].get("paused"), None);
+        assert_eq!(resumed["status"]["requester"]["user"], "jane");
+    }
 }
 
 #[tokio::test]

@@ -119,6 +119,59 @@ async fn a_rule_opens_no_drain_when_its_user_has_lost_the_rights() {
     controller.create_of(DRAINS, &object).await.ok();
 }
 
+/// A user who left a group keeps no rule that acts with its rights.
+///
+/// # Attack
+///
+/// - Attacker: a user who left the group that may drain
+/// - Act: keeps a rule that was made as a member
+/// - Promise: 5, 12
+#[tokio::test]
+async fn a_rule_opens_drains_by_its_users_groups_for_a_time_after_that_users_last_write() {
+    let server = Server::start().await;
+    for right in ["create pods/eviction", "patch nodes"] {
+        server.cluster.revoke("jane", right);
+        for name in ["people", "controller"] {
+            server.cluster.grant(name, right);
+        }
+    }
+    server.cluster.grant("controller", "override nodeevacuations");
+    let created = user(&server, "jane").create_of(RULES, &rule(&json!({}))).await;
+    let warning = "come from its groups, which count until";
+    assert!(created.warnings.iter().any(|said| said.contains(warning)), "{created:?}");
+    let made = created.ok();
+    let controller = user(&server, "controller");
+    let opens = async |node: &str| {
+        let mut object = drain(&format!("spot.{node}"), &json!({}));
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "evacuation.dev/v1alpha1", "kind": "NodeEvacuationRule", "name": "spot",
+            "uid": made["metadata"]["uid"], "controller": true,
+        }]);
+        controller.create_of(DRAINS, &object).await
+    };
+    assert_eq!(opens("a").await.ok()["status"]["requester"]["groups"], json!(["people"]));
+
+    let age = |object: &mut Value| {
+        object["status"]["requester"]["time"] = json!("2026-01-01T00:00:00.000000Z");
+    };
+    server.rewrite("nodeevacuationrules/spot", age).await;
+    let refusal = opens("b").await.refused(403, "Forbidden");
+    refusal.saying("the groups of user \"jane\" were recorded at 2026-01-01T00:00:00Z and no longer count");
+    // Another user renews nothing, and the user itself does.
+    user(&server, "joe").edit_at(RULE, |object| object["spec"]["paused"] = json!(true)).await.ok();
+    opens("b").await.refused(403, "Forbidden");
+    let jane = user(&server, "jane");
+    jane.edit_at(RULE, |object| object["spec"]["paused"] = json!(false)).await.ok();
+    opens("b").await.ok();
+
+    // Rights of the user's own name count whatever the age of the groups.
+    server.rewrite("nodeevacuationrules/spot", age).await;
+    for right in ["create pods/eviction", "patch nodes"] {
+        server.cluster.grant("jane", right);
+    }
+    assert_eq!(opens("c").await.ok()["status"]["requester"]["groups"], json!(["system:authenticated"]));
+}
+
 #[tokio::test]
 async fn no_user_makes_a_drain_that_of_a_rule_which_would_delete_it() {
     let server = start().await;

@@ -75,11 +75,16 @@ async fn the_table_shows_nodes_verdict_and_progress() {
     let selected = json!({"nodes": {"selector": {"matchLabels": {"pool": "x"}}}});
     jane.create_of(DRAINS, &drain("several", &several)).await.ok();
     jane.create_of(DRAINS, &drain("selected", &selected)).await.ok();
+    let mut done = node("c", "No");
+    done["phase"] = json!("Drained");
+    let blocker = json!({"node": "a", "pod": "shop/db-0", "reason": "Refused", "message": "it refused",
+        "since": "2026-01-01T09:00:00Z"});
     let progress = json!({
         "verdict": "Stuck", "message": "a budget allows no disruption",
+        "blockers": [blocker], "blockersOmitted": 1,
         "expectedCompletion": "2026-01-01T10:00:00.000000Z",
-        "pods": {"total": 20, "gone": 17, "blocked": 2},
-        "nodes": [node("a", "Ours"), node("b", "Others"), node("c", "No")],
+        "pods": {"total": 20, "gone": 17},
+        "nodes": [node("a", "Ours"), node("b", "Others"), done],
     });
     report(&server, "several", progress).await;
     let table = jane.get_table(DRAINS).await.ok();
@@ -105,7 +110,7 @@ async fn the_table_shows_nodes_verdict_and_progress() {
         json!(["selected", "<selector>", "Waiting", "0/0", 0, "0/0", "", "jane", ""]),
         json!([
             "several",
-            "3",
+            "1/3",
             "Stuck",
             "17/20",
             2,

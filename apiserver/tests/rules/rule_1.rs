@@ -26,6 +26,13 @@ async fn rule_1_a_second_evacuation_of_the_same_pod_is_a_conflict_that_names_the
     refusal.saying("\"db-0\"").saying("\"first\"").because("ActiveEvacuationExists", "spec.target.pod.uid");
 }
 
+/// One transaction with an index key decides.
+///
+/// # Attack
+///
+/// - Attacker: fifty requesters
+/// - Act: create an Evacuation of one pod at once
+/// - Promise: 1
 #[tokio::test]
 async fn rule_1_of_fifty_evacuations_at_once_one_is_created() {
     let server = Server::start().await;

@@ -15,6 +15,13 @@ async fn rule_2_the_uid_is_that_of_the_live_pod() {
     assert_eq!(created["spec"]["target"]["pod"], json!({"name": "db-0", "uid": "u-0"}));
 }
 
+/// The server compares the UID with that of the live pod.
+///
+/// # Attack
+///
+/// - Attacker: a requester
+/// - Act: names the UID of an earlier pod of that name
+/// - Promise: 2, 10
 #[tokio::test]
 async fn rule_2_a_uid_that_is_given_must_be_that_of_the_live_pod() {
     let server = Server::start().await;
@@ -34,6 +41,13 @@ async fn rule_2_a_pod_that_does_not_exist_is_refused_with_its_name() {
     refusal.saying("\"db-7\"").because("FieldValueNotFound", "spec.target.pod.name");
 }
 
+/// A missing pod and a forbidden one get the same reply.
+///
+/// # Attack
+///
+/// - Attacker: a user without rights in a namespace
+/// - Act: probes for the names of its pods
+/// - Promise: 2, 5
 #[tokio::test]
 async fn rule_2_nobody_learns_of_pods_that_it_may_not_evict() {
     let server = Server::start().await;

@@ -38,6 +38,38 @@ async fn rule_3_the_server_records_who_made_each_entry() {
     assert_eq!(users, ["jane", "joe"]);
 }
 
+/// Names that move no other pod of a PodGroup, and wait for no budget, belong to the gateway and the
+/// controller.
+///
+/// # Attack
+///
+/// - Attacker: a user who may evict one member of a gang alone
+/// - Act: asks for it with an entry that has the name of a workload controller, whose deletions move no other
+/// member
+/// - Promise: 3, 11
+#[tokio::test]
+async fn rule_3_an_entry_with_a_reserved_name_needs_the_verb_override() {
+    let server = Server::start().await;
+    let joe = server.user("joe");
+    for name in ["gateway.evacuation.dev/job", "refresh.evacuation.dev/crash-loop"] {
+        let object = evacuation("e", "db-0", &[requester(name, json!({}))]);
+        joe.create(&object).await.refused(403, "Forbidden").cause("ReservedName");
+    }
+    joe.create(&evacuation("e", "db-0", &[requester("a.b/own", json!({}))])).await.ok();
+    let joins = |object: &mut Value| {
+        let entries = object["spec"]["requesters"].as_array_mut().unwrap();
+        entries.push(requester("gateway.evacuation.dev/job", json!({})));
+    };
+    joe.edit("e", joins).await.refused(403, "Forbidden").cause("ReservedName");
+}
+
+/// The server records the user of each entry.
+///
+/// # Attack
+///
+/// - Attacker: a user who may update Evacuations
+/// - Act: softens or drops the entry of another user
+/// - Promise: 3
 #[tokio::test]
 async fn rule_3_nobody_changes_or_drops_the_entry_of_another() {
     let server = Server::start().await;

@@ -40,6 +40,13 @@ async fn rule_4_the_target_answers_for_itself() {
     }
 }
 
+/// `self` is proved by the bound token of the pod.
+///
+/// # Attack
+///
+/// - Attacker: a user with every right but the pod's token
+/// - Act: answers as `self` for another pod
+/// - Promise: 4, 12
 #[tokio::test]
 async fn rule_4_nobody_else_answers_as_self() {
     let server = Server::start().await;
@@ -79,6 +86,13 @@ async fn rule_4_nobody_else_answers_as_self() {
     assert_eq!(status["responders"][0].get("answer"), None);
 }
 
+/// The token names the UID of its pod.
+///
+/// # Attack
+///
+/// - Attacker: a pod that has the name of an earlier target
+/// - Act: answers for the earlier one
+/// - Promise: 4, 10
 #[tokio::test]
 async fn rule_4_a_target_that_was_replaced_no_longer_answers() {
     let server = Server::start().await;

@@ -80,6 +80,13 @@ async fn rule_6_status_moves_only_along_the_table() {
     }
 }
 
+/// The table of transitions has no way back.
+///
+/// # Attack
+///
+/// - Attacker: a writer of the status
+/// - Act: changes an Evacuation that has ended
+/// - Promise: 6
 #[tokio::test]
 async fn rule_6_nothing_changes_after_the_end() {
     let server = Server::start().await;

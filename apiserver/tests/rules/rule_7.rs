@@ -4,6 +4,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{Change, Server, responder};
 
+/// A status write keeps the fields of others.
+///
+/// # Attack
+///
+/// - Attacker: a controller that was taken over
+/// - Act: writes answers, policy and requesters into the status
+/// - Promise: 7
 #[tokio::test]
 async fn rule_7_what_the_server_and_the_responders_own_is_kept() {
     let server = Server::start().await;

@@ -33,6 +33,13 @@ async fn rule_8_no_owner_holds_more_than_a_quarter_of_the_entries_and_others_sti
     assert_eq!(joined.ok()["status"]["policy"]["onRefusal"], "Wait", "jane's entry is awake");
 }
 
+/// A quarter of the entries is reserved.
+///
+/// # Attack
+///
+/// - Attacker: a tenant with many service accounts
+/// - Act: fills the entries with one share for each account
+/// - Promise: 8
 #[tokio::test]
 async fn rule_8_a_tenant_with_many_accounts_does_not_exclude_a_holder_of_override() {
     let server = Server::start().await;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use evacuation_api::{
-    DeadlineAction, DrainConditionType, DrainRequester, DrainVerdict, EmptyDirRule, NodeEvacuation,
-    NodeEvacuationSpec, NodeSelection, PodRules, UnmanagedRule,
+    DeadlineAction, DrainRequester, DrainVerdict, EmptyDirRule, NodeEvacuation, NodeEvacuationSpec,
+    NodeSelection, PodRules, UnmanagedRule,
 };
 use kube::{Api, ResourceExt, api::PostParams, core::DynamicObject};
 use serde_json::json;
@@ -63,13 +63,13 @@ impl Progress {
     /// Returns the progress that follows from the status of a drain.
     pub(super) fn of(drain: Arc<NodeEvacuation>) -> Self {
         let status = drain.status.clone().unwrap_or_default();
-        let stuck = status.verdict == Some(DrainVerdict::Stuck);
-        let (outcome, reason) = if status.is_true(DrainConditionType::Drained) {
-            (Outcome::Complete, "DrainComplete")
-        } else if status.is_true(DrainConditionType::Failed) {
-            (Outcome::Failed, "DrainFailed")
-        } else {
-            (Outcome::Asking, if stuck { "Stuck" } else { DRAINING })
+        let (outcome, reason) = match status.verdict() {
+            DrainVerdict::Drained => (Outcome::Complete, "DrainComplete"),
+            DrainVerdict::Failed => (Outcome::Failed, "DrainFailed"),
+            DrainVerdict::Stuck => (Outcome::Asking, "Stuck"),
+            DrainVerdict::Waiting | DrainVerdict::Draining | DrainVerdict::Slow | DrainVerdict::Canceled => {
+                (Outcome::Asking, DRAINING)
+            }
         };
         let mut message = status.message.unwrap_or_default();
         for blocker in status.blockers.iter().take(NAMED_BLOCKERS).filter(|_| reason == "Stuck") {

@@ -37,11 +37,7 @@ pub(super) struct ForeignKind {
 impl ForeignKind {
     /// Returns an object with only what bridges read.
     pub(super) fn pruned(&self, mut object: DynamicObject) -> DynamicObject {
-        object.metadata.managed_fields = None;
-        object.metadata.owner_references = None;
-        for map in [&mut object.metadata.annotations, &mut object.metadata.labels].into_iter().flatten() {
-            map.retain(|name, _| name.contains(OURS));
-        }
+        project_metadata(&mut object);
         let mut data = Map::new();
         for (part, names) in [("spec", self.spec), ("status", self.status)] {
             let Some(Value::Object(mut known)) = object.data.get_mut(part).map(Value::take) else { continue };
@@ -50,6 +46,15 @@ impl ForeignKind {
         }
         object.data = Value::Object(data);
         object
+    }
+}
+
+/// Drops the metadata that no bridge reads.
+fn project_metadata(object: &mut DynamicObject) {
+    object.metadata.managed_fields = None;
+    object.metadata.owner_references = None;
+    for map in [&mut object.metadata.annotations, &mut object.metadata.labels].into_iter().flatten() {
+        map.retain(|name, _| name.contains(OURS));
     }
 }
 
@@ -93,7 +98,8 @@ impl Foreign {
         let (foreign, stop) = (Arc::clone(self), stop.clone());
         tasks.spawn(async move {
             let name = format!("watch of {}", foreign.resource.plural);
-            follow(foreign.api(""), &name, None, &*foreign, stop).await;
+            let api = Api::all_with(foreign.client.clone(), &foreign.resource);
+            follow(api, &name, None, &*foreign, stop).await;
         });
     }
 
@@ -140,7 +146,7 @@ impl Foreign {
     pub(super) async fn read(&self, key: &ObjectKey) -> Result<Option<Arc<DynamicObject>>, CallError> {
         let live = find(None, &self.api(&key.namespace), &key.name).await?;
         Ok(live.and_then(|live| {
-            self.apply(self.pruned(Arc::unwrap_or_clone(live)));
+            self.apply(Arc::unwrap_or_clone(live));
             self.get(key)
         }))
     }
@@ -151,7 +157,7 @@ impl Foreign {
         let live = call(format!("list {}", self.resource.plural), api.list(&all)).await?.items;
         let found = live.into_iter().filter_map(|object| {
             let key = ObjectKey::of(&object);
-            self.apply(self.pruned(object));
+            self.apply(object);
             self.get(&key)
         });
         Ok(found.collect())
@@ -164,7 +170,7 @@ impl Foreign {
         let (api, parameters) = (self.api(&key.namespace), PostParams::default());
         let create = api.create(&parameters, object);
         let created = call(format!("create {} {key}", self.resource.kind), create).await?;
-        self.apply(self.pruned(created));
+        self.apply(created);
         Ok(())
     }
 
@@ -178,7 +184,7 @@ impl Foreign {
     pub(super) async fn merge(&self, object: &DynamicObject, change: Value) -> Result<(), CallError> {
         self.leadership.check()?;
         let api = self.api(&object.namespace().unwrap_or_default());
-        self.apply(self.pruned(merge(&api, object, change).await?));
+        self.apply(merge(&api, object, change).await?);
         Ok(())
     }
 
@@ -192,18 +198,27 @@ impl Foreign {
 }
 
 impl Watched<DynamicObject> for Foreign {
-    fn pruned(&self, object: DynamicObject) -> DynamicObject {
-        self.kind.pruned(object)
+    /// The kind says what else is kept.
+    fn project(object: &mut DynamicObject) {
+        project_metadata(object);
     }
 
-    fn reset(&self, objects: Vec<DynamicObject>) {
-        let changes = lock(&self.table).reset(objects);
+    fn keep(&self, object: DynamicObject) -> Arc<DynamicObject> {
+        Arc::new(self.kind.pruned(object))
+    }
+
+    fn begin_list(&self) {
+        lock(&self.table).begin_list();
+    }
+
+    fn reset(&self, objects: Vec<Arc<DynamicObject>>) {
+        let changes = lock(&self.table).reset(objects).changes;
         self.listed.store(true, Ordering::Relaxed);
         changes.iter().for_each(&self.observer);
     }
 
     fn apply(&self, object: DynamicObject) {
-        let change = lock(&self.table).apply(object);
+        let change = lock(&self.table).apply(self.kind.pruned(object));
         change.iter().for_each(&self.observer);
     }
 
@@ -223,10 +238,21 @@ pub(super) async fn find<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
+    find_by(known, api.resource_url(), name, api.get_opt(name)).await
+}
+
+/// Returns the object that is known, or else the one that `read` finds at that path. There is none whose name
+/// is not valid.
+pub(super) async fn find_by<K>(
+    known: Option<Arc<K>>,
+    path: &str,
+    name: &str,
+    read: impl Future<Output = kube::Result<Option<K>>>,
+) -> Result<Option<Arc<K>>, CallError> {
     if known.is_some() || !is_dns_subdomain(name) {
         return Ok(known);
     }
-    Ok(call(format!("read {}/{name}", api.resource_url()), api.get_opt(name)).await?.map(Arc::new))
+    Ok(call(format!("read {path}/{name}"), read).await?.map(Arc::new))
 }
 
 /// Merges a change into the metadata or into the status of the state that was decided on.

@@ -29,7 +29,7 @@ pub(super) fn refusal(error: &CallError) -> String {
 
 /// Returns true when the API refuses a request for what it asks for. The same request is refused again.
 pub(super) fn is_rejection(error: &CallError) -> bool {
-    matches!(error.code(), 400 | 403 | 422)
+    error.is_of_unreadable() || matches!(error.code(), 400 | 403 | 422)
 }
 
 /// Returns a text without control characters, of at most [`MAX_TEXT`] bytes.

@@ -1,5 +1,5 @@
-//! The responders that the controller plays itself. A cluster operator turns each on by an
-//! EvacuationResponder of its name.
+//! The responders that the project plays itself, as a process of its own. A cluster operator turns each on by
+//! an EvacuationResponder of its name.
 //!
 //! # Flow
 //!
@@ -9,8 +9,8 @@
 //!
 //! # Guarantees
 //!
-//! They are ordinary responders of the protocol. They act on the status, answer by `respond` with the
-//! controller's own credentials, and acknowledge a cancellation. Neither `evacuation-protocol` nor the API
+//! They are ordinary responders of the protocol. They act on the status, answer by `respond` with
+//! credentials of their own, and acknowledge a cancellation. Neither `evacuation-protocol` nor the API
 //! server knows them. Each patch of a pod records its change in the pod's annotations. A responder undoes the
 //! change from there, also after a change of the leader or without the Evacuation. Every patch is guarded by
 //! the pod's UID and resourceVersion.
@@ -19,6 +19,7 @@ mod gate;
 mod interest;
 mod part;
 mod patch;
+mod rehearsal;
 mod reply;
 mod surge;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub(crate) mod testing;
 pub(crate) use gate::Gate;
 pub(crate) use interest::{Interest, deleted_evacuation, states};
 pub(crate) use part::{Part, after, sooner};
+pub(crate) use rehearsal::awaited;
 pub(crate) use reply::{Replier, Reply};
 pub(crate) use surge::Surge;
 

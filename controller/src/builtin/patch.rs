@@ -9,10 +9,10 @@ use kube::{
 };
 use serde::Serialize;
 
-use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, View, call, prune_pod};
+use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, View, call};
 
-/// Name of the controller in the managed fields of pods.
-const FIELD_MANAGER: &str = "evacuation-controller";
+/// Name of the responders in the managed fields of pods.
+const FIELD_MANAGER: &str = "evacuation-built-in-responders";
 
 /// A change of a pod's metadata. `None` removes a label or an annotation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -22,9 +22,10 @@ pub(super) struct PodChange {
     pub(super) labels: BTreeMap<String, Option<String>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) annotations: BTreeMap<String, Option<String>>,
-    /// All owner references, if they change.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) owner_references: Option<Vec<OwnerReference>>,
+    /// Owners to add. The view does not have all owners of a pod, so others stay: a strategic merge patch
+    /// adds by UID.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) owner_references: Vec<OwnerReference>,
 }
 
 #[derive(Debug, Serialize)]
@@ -86,9 +87,8 @@ impl Patcher {
         };
         let parameters =
             PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let patch = Patch::Merge(&body);
-        let mut patched = call(format!("patch pod {key}"), api.patch(&key.name, &parameters, &patch)).await?;
-        prune_pod(&mut patched);
+        let patch = Patch::Strategic(&body);
+        let patched = call(format!("patch pod {key}"), api.patch(&key.name, &parameters, &patch)).await?;
         self.view.apply(patched);
         Ok(())
     }

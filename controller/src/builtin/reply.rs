@@ -1,12 +1,15 @@
 //! Replies of a built-in responder. Like every responder it posts them with its own credentials.
 
-use std::{collections::HashMap, sync::Mutex};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    Answer, EvacuationResponse, EvacuationResponseSpec, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH,
+    Answer, Evacuation, EvacuationResponse, EvacuationResponseSpec, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH,
 };
-use kube::{Client, api::PostParams};
+use kube::Client;
 use tracing::debug;
 
 use super::part::{DELAY_SECONDS, Part, Renewal};
@@ -143,6 +146,19 @@ impl Replier {
         Ok(renewal)
     }
 
+    /// Acknowledges the end of each of those Evacuations that waits for it from this responder.
+    pub(crate) async fn acknowledge(
+        &self,
+        evacuations: &[Arc<Evacuation>],
+        responder: &str,
+    ) -> Result<(), CallError> {
+        let parts = evacuations.iter().filter_map(|evacuation| Part::of(evacuation, responder));
+        for part in parts.filter(Part::must_acknowledge) {
+            self.post(part, Reply::Acknowledge).await?;
+        }
+        Ok(())
+    }
+
     /// Posts a reply to `evacuations/NAME/respond`, once for each state of the Evacuation. The watch shows
     /// the result.
     pub(crate) async fn post(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
@@ -157,8 +173,7 @@ impl Replier {
         let api = evacuations(&self.client, &key.namespace);
         debug!(evacuation = %key, responder = part.responder.name, ?reply, "a built-in responder answers");
         let body = EvacuationResponse::new(reply.spec(part));
-        let parameters = PostParams::default();
-        let post = api.create_subresource::<_, EvacuationResponse>("respond", &key.name, &parameters, &body);
+        let post = api.respond(&key.name, &body);
         let action = format!("answer evacuation {key} as {}", part.responder.name);
         call(action, post).await?;
         lock(&self.said).insert(part.uid().to_owned(), saying);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, Requester, Target};
+use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, Requester};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::{authentication::v1::SelfSubjectReview, core::v1::Pod};
 use kube::{
@@ -60,16 +60,18 @@ impl CallError {
         details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == reason))
     }
 
+    /// Returns true if an object that the API server cannot read stands in the way: the pod's Evacuation, or
+    /// a registration of its namespace. The message names it.
+    pub(crate) fn is_of_unreadable(&self) -> bool {
+        self.status().is_some_and(|status| status.reason == "StorageReadError")
+            || self.has_cause("ActiveEvacuationUnreadable")
+    }
+
     /// Returns the time after which the API asks for another attempt.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         let details = self.status().and_then(|status| status.details.as_ref())?;
         (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds.into()))
     }
-}
-
-/// Returns the Evacuations of a namespace.
-pub(crate) fn evacuations(client: &Client, namespace: &str) -> Api<Evacuation> {
-    Api::namespaced(client.clone(), namespace)
 }
 
 /// Reads the pods of a node.
@@ -89,9 +91,8 @@ pub(crate) async fn user_name(client: &Client) -> Result<String, CallError> {
 
 /// Returns the Evacuation of a pod with that entry, as it is to be created.
 pub(crate) fn evacuation_of(pod: &Pod, entry: &Requester) -> Evacuation {
-    let target = Target { pod: PodTarget { name: pod.name_any(), uid: pod.uid() } };
-    let spec = EvacuationSpec { target, requesters: vec![entry.clone()], ttl_seconds_after_finished: None };
-    let mut evacuation = Evacuation::new("", spec);
+    let target = PodTarget { name: pod.name_any(), uid: pod.uid() };
+    let mut evacuation = Evacuation::new("", EvacuationSpec::new(target, vec![entry.clone()]));
     evacuation.metadata.generate_name = Some(format!("{}-", pod.name_any()));
     evacuation
 }

@@ -11,19 +11,19 @@
 //!
 //! This module knows no feature. One worker at a time works on a key of a feature.
 
-mod backoff;
 mod calls;
 mod clock;
+mod evacuation_calls;
 mod events;
 mod feature;
 mod features;
+mod group_modes;
 mod index;
 mod key;
 mod lease;
 mod metrics;
 mod probe;
 mod queue;
-mod reachability;
 mod readiness;
 mod term;
 #[cfg(test)]
@@ -39,28 +39,29 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, from_condition_time};
+use evacuation_protocol::{Proof, Reachability, is_recent, nobody_led};
 use kube::Client;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-pub(crate) use backoff::backoff;
 pub(crate) use calls::{
-    CallError, all_done, call, evacuation_of, evacuations, if_readable, is_settled_by_the_watch, pods_on,
-    user_name,
+    CallError, all_done, call, evacuation_of, if_readable, is_settled_by_the_watch, pods_on, user_name,
 };
 pub(crate) use clock::{ServerClock, due};
-pub(crate) use events::{EventSink, LAST_EVENTS, Notice, publish_events};
+pub(crate) use evacuation_calls::evacuations;
+pub(crate) use events::{EventSink, LAST_EVENTS, Notice, publish_events, reporter};
 pub(crate) use feature::{ClusterEvent, Feature, Kind, Requeue, WorkerSettings};
 pub(crate) use features::Features;
+pub(crate) use group_modes::GroupModes;
 pub(crate) use index::{
-    Change, Index, Table, TargetPod, controller_of, is_finished, node_name, pod_key, prune_pod,
+    Change, Index, Table, TargetPod, controller_of, group_key, is_finished, node_name, pod_key,
 };
 pub(crate) use key::ObjectKey;
-pub(crate) use lease::{Leadership, NotLeading, hold_lease};
+pub(crate) use lease::{Leadership, NotLeading, Writer, hold_lease};
 pub(crate) use metrics::{ClusterMetrics, Label, Probe, required_names, serve_metrics};
 pub(crate) use probe::probe;
 pub(crate) use queue::WorkQueue;
-pub(crate) use reachability::Reachability;
 pub(crate) use readiness::Readiness;
 pub(crate) use term::Term;
 pub(crate) use view::View;
@@ -68,8 +69,6 @@ pub(crate) use watch::{Watched, follow, follow_kinds};
 #[cfg(test)]
 pub(crate) use workers::Worker;
 pub(crate) use workers::{spawn_resync, spawn_workers};
-
-use reachability::{Proof, is_recent, nobody_led};
 
 /// The name of the API server's time in `/readyz`.
 pub(crate) const CLOCK: &str = "time of the API server";
@@ -83,11 +82,14 @@ pub(crate) struct Cluster {
     pub(crate) view: Arc<View>,
     pub(crate) features: Arc<Features>,
     pub(crate) clock: Arc<ServerClock>,
-    pub(crate) reachability: Arc<Reachability>,
+    /// Shared with the reader of the state around Evacuations.
+    pub(crate) reachability: Arc<Mutex<Reachability>>,
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) events: EventSink,
     pub(crate) metrics: Arc<ClusterMetrics>,
     pub(crate) term: Arc<Term>,
+    pub(crate) group_modes: Arc<GroupModes>,
+    restart: Arc<Notify>,
 }
 
 impl Cluster {
@@ -95,17 +97,24 @@ impl Cluster {
     pub(crate) fn new(client: Client, leadership: Leadership, events: EventSink) -> Self {
         let features = Arc::new(Features::default());
         Self {
+            group_modes: Arc::new(GroupModes::new(client.clone())),
             client,
             leadership,
             view: Arc::new(View::new(Arc::clone(&features))),
             features,
             clock: Arc::default(),
-            reachability: Arc::new(Reachability::new(Instant::now())),
+            reachability: Arc::new(Mutex::new(Reachability::new(Instant::now()))),
             readiness: Arc::default(),
             metrics: Arc::new(ClusterMetrics::new(&events)),
             events,
             term: Arc::default(),
+            restart: Arc::default(),
         }
+    }
+
+    /// Returns the client for writes.
+    pub(crate) fn writer(&self) -> Writer {
+        Writer::new(self.client.clone(), self.leadership.clone())
     }
 
     /// Begins to act. `term` ends what is in progress when this process may no longer act.
@@ -121,16 +130,36 @@ impl Cluster {
         let open = self.view.index().evacuations().any(|(_, evacuation)| waited(evacuation));
         if nobody_led(self.leadership.predecessor(), now, open) {
             info!("no controller led for a while: only deadlines act for 30 s");
-            self.reachability.recovered(Instant::now());
+            self.reachability().recovered(Instant::now());
             self.note_recovery();
         }
         self.features.resync();
+    }
+
+    /// Ends the present term, if there is one. The next one begins at once, without what the features know.
+    pub(crate) fn restart_term(&self) {
+        self.restart.notify_waiters();
+    }
+
+    /// Waits until the present term is to end and another one to begin.
+    pub(crate) async fn term_restarts(&self) {
+        self.restart.notified().await;
     }
 
     /// Makes the features forget what only a leader knows.
     pub(crate) fn end_term(&self) {
         self.metrics.leader.set(0);
         self.features.end_term();
+    }
+
+    /// Returns the record of the probes of the API.
+    pub(crate) fn reachability(&self) -> MutexGuard<'_, Reachability> {
+        lock(&self.reachability)
+    }
+
+    /// Records a probe that got no reply of a server that can serve.
+    fn api_failed(&self, now: Instant) {
+        self.reachability().probed(None, now);
     }
 
     fn note_recovery(&self) {
@@ -142,7 +171,7 @@ impl Cluster {
     /// that starts after an outage of the store thus learns of it.
     fn store_recovered(&self, ago: Option<Duration>, received: Instant) {
         if let Some(moment) = ago.and_then(|ago| received.checked_sub(ago)) {
-            self.reachability.recovered(moment);
+            self.reachability().recovered(moment);
         }
     }
 
@@ -154,7 +183,7 @@ impl Cluster {
             self.features.resync();
         }
         self.metrics.clock_skew.set(self.clock.skew().as_secs_f64());
-        if self.reachability.replied(proof, received) {
+        if self.reachability().probed(Some(proof), received) {
             info!("evacuation API: it takes writes again, only deadlines act for 30 s");
             self.note_recovery();
             self.features.resync();
@@ -191,17 +220,17 @@ mod tests {
             cluster.view.apply(evacuation);
         }
         cluster.begin_term(CancellationToken::new());
-        cluster.reachability.recovered_at(Instant::now()).is_some()
+        cluster.reachability().recovered_at(Instant::now()).is_some()
     }
 
     #[tokio::test]
     async fn rule_9_a_controller_that_starts_after_an_outage_of_the_store_learns_of_it() {
         let (cluster, received) = (cluster_without_api(), Instant::now());
         cluster.store_recovered(None, received);
-        assert_eq!(cluster.reachability.recovered_at(received), None);
+        assert_eq!(cluster.reachability().recovered_at(received), None);
         let ago = Duration::from_secs(1);
         cluster.store_recovered(Some(ago), received + ago);
-        assert_eq!(cluster.reachability.recovered_at(received + ago), Some(received));
+        assert_eq!(cluster.reachability().recovered_at(received + ago), Some(received));
     }
 
     #[tokio::test]

@@ -78,10 +78,21 @@ impl View {
         self.publish(&update);
     }
 
-    /// Stores a whole list.
-    pub(crate) fn reset<K: Viewed>(&self, objects: Vec<K>) {
-        let update = self.index().reset(objects);
+    /// Records that a list of a kind begins.
+    pub(crate) fn begin_list<K: Viewed>(&self) {
+        self.index().begin_list::<K>();
+    }
+
+    /// Returns the state of an object that is known already, if it is that very state.
+    pub(crate) fn same<K: Viewed>(&self, object: &K) -> Option<Arc<K>> {
+        self.index().same(object)
+    }
+
+    /// Stores a whole list of projections. Returns true when it shows that the store of the API went back.
+    pub(crate) fn reset<K: Viewed>(&self, objects: Vec<Arc<K>>) -> bool {
+        let (update, went_back) = self.index().reset(objects);
         self.publish(&update);
+        went_back
     }
 
     fn publish<K: Viewed>(&self, update: &Update<K>) {

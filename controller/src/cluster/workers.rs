@@ -11,7 +11,7 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{CLOCK, CallError, Cluster, Feature, ObjectKey, Requeue, backoff, lease::LEASE_PAUSE, lock};
+use super::{CLOCK, CallError, Cluster, Feature, ObjectKey, Requeue, lease::LEASE_PAUSE, lock};
 
 /// Maximum number of rounds that one key has in a row. Then other keys come first.
 const ROUNDS: usize = 16;
@@ -87,7 +87,7 @@ impl Worker {
     pub(crate) async fn work(&self, key: &ObjectKey) {
         let queue = self.feature.queue();
         // Without a server that answers the workers would only wait for timeouts.
-        let away = self.cluster.reachability.is_away(std::time::Instant::now());
+        let away = self.cluster.reachability().is_away(std::time::Instant::now());
         if away || self.cluster.leadership.check().is_err() {
             queue.add_at(key.clone(), Instant::now() + LEASE_PAUSE);
             return;
@@ -118,7 +118,7 @@ impl Worker {
         };
         self.cluster.metrics.failures.inc();
         let (first, longest) = self.feature.workers().pause;
-        let pause = error.retry_after().unwrap_or_else(|| backoff(first, longest, failures));
+        let pause = error.retry_after().unwrap_or_else(|| machinery_watch::backoff(first, longest, failures));
         if !self.feature.is_expected(error) {
             let feature = self.feature.name();
             warn!(error = error as &dyn Error, feature, key = %key, "reconciling failed, retrying in {pause:?}");

@@ -6,7 +6,7 @@ use evacuation_api::{DRAIN_FINALIZER, NodeEvacuation, NodeEvacuationStatus};
 use evacuation_protocol::{DrainAct, cordon, release};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
-    Api, Client, ResourceExt,
+    Api, ResourceExt,
     api::{DeleteParams, PostParams, Preconditions},
 };
 use tracing::{debug, warn};
@@ -16,15 +16,14 @@ use super::{
     rejections::{is_rejection, node_key},
     requests::Requests,
 };
-use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, ServerClock, View, all_done, call};
+use crate::cluster::{CallError, Cluster, ObjectKey, ServerClock, View, Writer, all_done, call};
 
 /// Number of acts of one drain that are under way at a time.
 const AT_ONCE: usize = 16;
 
 /// Writer of a drain's acts.
 pub(super) struct Acts {
-    client: Client,
-    leadership: Leadership,
+    writer: Writer,
     view: Arc<View>,
     requests: Requests,
     nodes: NodeWriter,
@@ -35,8 +34,7 @@ impl Acts {
     /// Returns a writer that stores what the API returns in the view.
     pub(super) fn new(cluster: &Cluster) -> Self {
         Self {
-            client: cluster.client.clone(),
-            leadership: cluster.leadership.clone(),
+            writer: cluster.writer(),
             view: Arc::clone(&cluster.view),
             requests: Requests::new(cluster),
             nodes: NodeWriter::new(cluster),
@@ -64,7 +62,6 @@ impl Acts {
     }
 
     async fn act(&self, drain: &NodeEvacuation, act: &DrainAct<'_>) -> Result<(), CallError> {
-        self.leadership.check()?;
         let name = drain.name_any();
         match act {
             DrainAct::Cordon(node) => self.cordon(drain, node).await,
@@ -72,10 +69,8 @@ impl Acts {
                 Some(change) => self.nodes.change_cordon(node, change, "release").await,
                 None => Ok(()),
             },
-            DrainAct::Ask(pod, entry) => self.requests.ask(&ObjectKey::of(drain), pod, entry).await,
-            DrainAct::Join(evacuation, entry) => {
-                self.requests.join(&ObjectKey::of(drain), evacuation, entry).await
-            }
+            DrainAct::Ask(pod, entry) => self.requests.ask(drain, pod, entry).await,
+            DrainAct::Join(evacuation, entry) => self.requests.join(drain, evacuation, entry).await,
             DrainAct::Withdraw(evacuation) => self.requests.withdraw(drain, evacuation).await,
             DrainAct::Remove(pod) => self.remove(pod).await,
             DrainAct::Delete => self.delete(drain).await,
@@ -108,7 +103,7 @@ impl Acts {
     /// Deletes a pod that has ended.
     async fn remove(&self, pod: &Pod) -> Result<(), CallError> {
         let key = ObjectKey::of(pod);
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
+        let api: Api<Pod> = Api::namespaced(self.writer.client()?, &key.namespace);
         let preconditions = Preconditions { uid: pod.uid(), resource_version: pod.resource_version() };
         let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         match call(format!("delete completed pod {key}"), api.delete(&key.name, &parameters)).await {
@@ -126,10 +121,9 @@ impl Acts {
         drain: &NodeEvacuation,
         status: &NodeEvacuationStatus,
     ) -> Result<(), CallError> {
-        self.leadership.check()?;
         let (name, mut next) = (drain.name_any(), drain.clone());
         next.status = Some(status.clone());
-        let api: Api<NodeEvacuation> = Api::all(self.client.clone());
+        let api: Api<NodeEvacuation> = Api::all(self.writer.client()?);
         let parameters = PostParams::default();
         let written = api.replace_status(&name, &parameters, &next);
         let written = call(format!("write the status of nodeevacuation {name}"), written).await?;
@@ -140,7 +134,7 @@ impl Acts {
     /// Deletes a drain that has ended. The finalizer keeps it until its nodes are released.
     async fn delete(&self, drain: &NodeEvacuation) -> Result<(), CallError> {
         let name = drain.name_any();
-        let api: Api<NodeEvacuation> = Api::all(self.client.clone());
+        let api: Api<NodeEvacuation> = Api::all(self.writer.client()?);
         let preconditions = Preconditions { uid: drain.uid(), resource_version: drain.resource_version() };
         let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let delete = api.delete(&name, &parameters);
@@ -153,7 +147,7 @@ impl Acts {
     async fn release_finalizer(&self, drain: &NodeEvacuation) -> Result<(), CallError> {
         let (name, mut next) = (drain.name_any(), drain.clone());
         next.metadata.finalizers.get_or_insert_default().retain(|finalizer| finalizer != DRAIN_FINALIZER);
-        let api: Api<NodeEvacuation> = Api::all(self.client.clone());
+        let api: Api<NodeEvacuation> = Api::all(self.writer.client()?);
         let parameters = PostParams::default();
         let write = api.replace(&name, &parameters, &next);
         match call(format!("release nodeevacuation {name}"), write).await {

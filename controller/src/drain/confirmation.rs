@@ -15,7 +15,7 @@ use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::LabelS
 use kube::{Api, Client, ResourceExt, api::ListParams, core::Selector};
 
 use super::snapshot::Snapshot;
-use crate::cluster::{CallError, ObjectKey, View, all_done, call, pods_on, prune_pod};
+use crate::cluster::{CallError, ObjectKey, View, all_done, call, pods_on};
 
 /// Number of nodes that are read at a time.
 const AT_ONCE: usize = 16;
@@ -84,8 +84,7 @@ impl Confirmation {
         let known = snapshot.uids_on(node);
         live.retain(|pod| pod.metadata.uid.as_deref().is_none_or(|uid| !known.contains(uid)));
         let same = live.is_empty();
-        for mut pod in live {
-            prune_pod(&mut pod);
+        for pod in live {
             self.view.apply(pod);
         }
         Ok(same)
@@ -113,10 +112,7 @@ impl Confirmation {
         let same = live.as_ref().map(essence) == known.map(essence);
         match live {
             _ if same => {}
-            Some(mut live) => {
-                live.metadata.managed_fields = None;
-                self.view.apply(live);
-            }
+            Some(live) => self.view.apply(live),
             None => {
                 let uid = known.and_then(|known| known.metadata.uid.as_deref());
                 self.view.remove::<Node>(&ObjectKey::new("", name), uid);

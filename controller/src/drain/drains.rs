@@ -8,8 +8,8 @@ use std::{
 
 use async_trait::async_trait;
 use evacuation_api::{
-    ConditionType, CordonOwner, DrainConditionType, DrainVerdict, DrainedNode, DrainedNodePhase, Evacuation,
-    NodeEvacuation, NodeEvacuationStatus,
+    ConditionType, DrainConditionType, DrainVerdict, DrainedNodePhase, Evacuation, NodeEvacuation,
+    NodeEvacuationStatus,
 };
 use evacuation_protocol::{DrainPlan, DrainWarning, plan};
 use k8s_openapi::api::core::v1::Node;
@@ -22,8 +22,10 @@ use super::{
     daemon_sets::DaemonSets,
     departed::Departed,
     interest::Interest,
+    metrics::DrainMetrics,
     orphans::{Orphans, known_drain},
     snapshot::Snapshot,
+    urgency::{is_urgent, waits_for_record},
     volumes::Volumes,
 };
 use crate::cluster::{
@@ -54,6 +56,7 @@ pub(crate) struct Drains {
     confirmation: Confirmation,
     /// Drains that entries name and that the view did not show.
     suspected: Mutex<BTreeSet<ObjectKey>>,
+    metrics: DrainMetrics,
     queue: WorkQueue<ObjectKey>,
     /// Time of the last write of each drain's status.
     written: Mutex<HashMap<ObjectKey, Instant>>,
@@ -76,6 +79,7 @@ impl Drains {
             departed: Departed::default(),
             confirmation: Confirmation::new(cluster.client.clone(), Arc::clone(&cluster.view)),
             suspected: Mutex::default(),
+            metrics: DrainMetrics::new(&cluster.metrics),
             queue: WorkQueue::default(),
             written: Mutex::default(),
             spent: Mutex::default(),
@@ -169,8 +173,7 @@ impl Drains {
         }
         let last = lock(&self.written).get(key).copied();
         let due = last.map_or_else(Instant::now, |last| last + SPACING);
-        let urgent = outline(&stored) != outline(next);
-        if !urgent && Instant::now() < due {
+        if !is_urgent(&stored, next) && Instant::now() < due {
             return Ok(Written::Later(due));
         }
         lock(&self.written).insert(key.clone(), Instant::now());
@@ -187,11 +190,14 @@ impl Drains {
 
     /// Publishes an Event when the verdict needs somebody, or is the last one.
     fn announce(&self, drain: &NodeEvacuation, next: &NodeEvacuationStatus) {
-        let message = next.message.clone().unwrap_or_default();
-        let notice = match next.verdict {
-            Some(DrainVerdict::Stuck) => Notice::warning("Stuck", message),
-            Some(DrainVerdict::Drained) => Notice::normal("Drained", message).ending(),
-            _ => return,
+        let (message, verdict) = (next.message.clone().unwrap_or_default(), next.verdict.unwrap_or_default());
+        let reason = verdict.as_str();
+        let notice = match verdict {
+            DrainVerdict::Stuck => Notice::warning(reason, message),
+            DrainVerdict::Drained => Notice::normal(reason, message).ending(),
+            DrainVerdict::Failed => Notice::warning(reason, message).ending(),
+            DrainVerdict::Canceled => Notice::normal(reason, message),
+            DrainVerdict::Waiting | DrainVerdict::Draining | DrainVerdict::Slow => return,
         };
         self.events.send_about(drain.object_ref(&()), notice);
     }
@@ -212,19 +218,6 @@ enum Written {
     Unchanged,
     Now,
     Later(Instant),
-}
-
-/// The part of a status whose change is written at once.
-fn outline(status: &NodeEvacuationStatus) -> impl PartialEq {
-    let node = |node: &DrainedNode| {
-        let last = !node.daemon_set_pods.is_empty();
-        (node.name.clone(), node.phase, node.cordoned, last)
-    };
-    let nodes: Vec<(String, DrainedNodePhase, CordonOwner, bool)> = status.nodes.iter().map(node).collect();
-    let left_alone: Vec<String> = status.left_alone.iter().map(|pod| pod.uid.clone()).collect();
-    let conditions: Vec<(String, String)> =
-        status.conditions.iter().map(|c| (c.type_.clone(), c.status.clone())).collect();
-    (nodes, left_alone, status.verdict, conditions, status.observed_generation)
 }
 
 /// Returns true for a drain that has ended or was deleted: it asks no pod any more.
@@ -334,6 +327,10 @@ impl Feature for Drains {
             self.events.send_about(drain.object_ref(&()), lost(loss));
         }
         // The acts follow from what is stored, so that a read that failed holds none up.
+        let acts: Vec<_> = match written {
+            Written::Later(_) => acts.into_iter().filter(|act| !waits_for_record(&drain, act)).collect(),
+            Written::Unchanged | Written::Now => acts,
+        };
         self.acts.carry_out(&drain, &acts).await?;
         confirmed?;
         orphans?;
@@ -343,6 +340,10 @@ impl Feature for Drains {
             Written::Later(time) => Requeue::At(time),
             Written::Unchanged => wake_at.map(|time| due(time, now)).into(),
         })
+    }
+
+    fn collect(&self) {
+        self.metrics.set(self.view.index().drains().map(|(_, drain)| drain.verdict()));
     }
 
     fn end_term(&self) {

@@ -4,8 +4,10 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use evacuation_api::{DRAIN_IN_PROGRESS, DRAINED, DrainedNodePhase, MAINTENANCE_PLANNED, NodeEvacuation};
-use evacuation_protocol::{condition_changes, cordon_holders, due_taints, forget_holders, release};
+use evacuation_api::{DrainedNodePhase, NodeEvacuation};
+use evacuation_protocol::{
+    LIFECYCLE_CONDITIONS, condition_changes, cordon_holders, due_taints, forget_holders, release,
+};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
@@ -68,12 +70,11 @@ impl NodeMarks {
 fn marks_of(node: &Node) -> impl PartialEq {
     let spec = node.spec.as_ref();
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let own = [MAINTENANCE_PLANNED, DRAIN_IN_PROGRESS, DRAINED];
-    let conditions = conditions.into_iter().filter(|c| own.contains(&c.type_.as_str()));
+    let conditions = conditions.into_iter().filter(|c| LIFECYCLE_CONDITIONS.contains(&c.type_.as_str()));
     (
         spec.and_then(|spec| spec.unschedulable),
         spec.and_then(|spec| spec.taints.clone()),
-        conditions.map(|c| (c.type_.clone(), c.status.clone())).collect::<Vec<_>>(),
+        conditions.map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone())).collect::<Vec<_>>(),
     )
 }
 

@@ -22,11 +22,13 @@ mod departed;
 mod drains;
 mod interest;
 mod marks;
+mod metrics;
 mod nodes;
 mod orphans;
 mod rejections;
 mod requests;
 mod snapshot;
+mod urgency;
 mod volumes;
 
 pub(crate) use drains::Drains;

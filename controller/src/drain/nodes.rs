@@ -6,33 +6,28 @@ use evacuation_api::CORDONED_BY_ANNOTATION;
 use evacuation_protocol::CordonChange;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::{
-    Api, Client, ResourceExt,
+    Api, ResourceExt,
     api::{Patch, PatchParams},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 use tracing::info;
 
-use crate::cluster::{CallError, Cluster, Leadership, View, call};
+use crate::cluster::{CallError, Cluster, View, Writer, call};
 
 /// Name of the controller in the managed fields of nodes.
 const FIELD_MANAGER: &str = "evacuation-controller";
 
 /// Writer of nodes.
 pub(super) struct NodeWriter {
-    client: Client,
-    leadership: Leadership,
+    writer: Writer,
     view: Arc<View>,
 }
 
 impl NodeWriter {
     /// Returns a writer that stores what the API returns in the view.
     pub(super) fn new(cluster: &Cluster) -> Self {
-        Self {
-            client: cluster.client.clone(),
-            leadership: cluster.leadership.clone(),
-            view: Arc::clone(&cluster.view),
-        }
+        Self { writer: cluster.writer(), view: Arc::clone(&cluster.view) }
     }
 
     /// Changes the cordon and its holders in one write.
@@ -75,12 +70,16 @@ impl NodeWriter {
     }
 
     /// Sets conditions. Each is one item of a list map, so that it replaces no other.
+    ///
+    /// # Errors
+    ///
+    /// A 409 for a node that has changed: another may have written the same condition.
     pub(super) async fn set_conditions(&self, node: &Node, conditions: &[Value]) -> Result<(), CallError> {
-        self.leadership.check()?;
         let name = node.name_any();
-        let patch = json!({"metadata": {"uid": node.uid()}, "status": {"conditions": conditions}});
+        let metadata = json!({"uid": node.uid(), "resourceVersion": node.resource_version()});
+        let patch = json!({"metadata": metadata, "status": {"conditions": conditions}});
         let (patch, parameters) = (Patch::Strategic(patch), parameters());
-        let api: Api<Node> = Api::all(self.client.clone());
+        let api: Api<Node> = Api::all(self.writer.client()?);
         let write = api.patch_status(&name, &parameters, &patch);
         self.keep(call(format!("set the conditions of node {name}"), write).await?);
         Ok(())
@@ -92,9 +91,8 @@ impl NodeWriter {
         patch: &Patch<P>,
         verb: &str,
     ) -> Result<(), CallError> {
-        self.leadership.check()?;
         let (name, parameters) = (node.name_any(), parameters());
-        let api: Api<Node> = Api::all(self.client.clone());
+        let api: Api<Node> = Api::all(self.writer.client()?);
         self.keep(call(format!("{verb} node {name}"), api.patch(&name, &parameters, patch)).await?);
         Ok(())
     }

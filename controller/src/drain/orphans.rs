@@ -13,9 +13,6 @@ use tracing::info;
 use super::requests::Requests;
 use crate::cluster::{CallError, Index, ObjectKey, View, call, is_finished};
 
-/// Length of the part of a UID that ends an entry's name, with the hyphen before it.
-const SUFFIX: usize = 9;
-
 /// Finds and withdraws entries whose drain is gone.
 pub(super) struct Orphans {
     client: Client,
@@ -35,7 +32,7 @@ impl Orphans {
         }
         let index = self.view.index();
         let entries = made_for_others(evacuation).filter(|entry| !is_known(&index, entry));
-        entries.filter_map(drain_name).map(|name| ObjectKey::new("", name)).collect()
+        entries.filter_map(NodeEvacuation::name_in_entry).map(|name| ObjectKey::new("", name)).collect()
     }
 
     /// Withdraws the entries that name the drain of that key, and whose drain is gone. A live read confirms
@@ -51,7 +48,7 @@ impl Orphans {
             let open = |evacuation: &Evacuation| !is_finished(evacuation) && !is_accepted(evacuation);
             let all = index.evacuations().filter(|(_, evacuation)| open(evacuation));
             let of = |(_, evacuation): (&ObjectKey, &Arc<Evacuation>)| {
-                let named = |entry: &&str| drain_name(entry) == Some(key.name.as_str());
+                let named = |entry: &&str| NodeEvacuation::name_in_entry(entry) == Some(key.name.as_str());
                 let left = made_for_others(evacuation).filter(named).find(|entry| !is_known(&index, entry));
                 left.map(|entry| (Arc::clone(evacuation), entry.to_owned()))
             };
@@ -91,21 +88,13 @@ fn is_accepted(evacuation: &Evacuation) -> bool {
     eviction.is_some_and(|eviction| eviction.accepted)
 }
 
-/// Name of the drain that an entry names.
-fn drain_name(entry: &str) -> Option<&str> {
-    let name = entry.strip_prefix(DRAIN_ENTRY_PREFIX)?;
-    let end = name.len().checked_sub(SUFFIX)?;
-    let (name, suffix) = (name.get(..end)?, name.get(end..)?);
-    suffix.starts_with('-').then_some(name).filter(|name| !name.is_empty())
-}
-
 fn is_known(index: &Index, entry: &str) -> bool {
     known_drain(index, entry).is_some()
 }
 
 /// Returns the drain in the view that made the entry.
 pub(super) fn known_drain(index: &Index, entry: &str) -> Option<Arc<NodeEvacuation>> {
-    let drain = index.drain(&ObjectKey::new("", drain_name(entry)?))?;
+    let drain = index.drain(&ObjectKey::new("", NodeEvacuation::name_in_entry(entry)?))?;
     (drain.entry_name().as_deref() == Some(entry)).then_some(drain)
 }
 
@@ -114,7 +103,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::testing::cluster_without_api;
+    use crate::cluster::{
+        Leadership, lock,
+        testing::{cluster_with_api, cluster_without_api, last, not_found},
+    };
 
     fn evacuation(user: &str, left: bool) -> Evacuation {
         let entry = "drain.evacuation.dev/node-a-12345678";
@@ -130,19 +122,6 @@ mod tests {
         .unwrap()
     }
 
-    #[test]
-    fn an_entry_names_its_drain_before_the_part_of_the_uid() {
-        for (entry, expected) in [
-            ("drain.evacuation.dev/node-a-12345678", Some("node-a")),
-            ("drain.evacuation.dev/a-12345678", Some("a")),
-            ("drain.evacuation.dev/-12345678", None),
-            ("drain.evacuation.dev/short", None),
-            ("a.example.com/node-a-12345678", None),
-        ] {
-            assert_eq!(drain_name(entry), expected, "{entry}");
-        }
-    }
-
     #[tokio::test]
     async fn only_entries_that_were_made_for_a_drain_that_is_not_there_are_suspects() {
         let cluster = cluster_without_api();
@@ -155,6 +134,26 @@ mod tests {
             let drain = json!({"metadata": {"name": "node-a", "uid": uid}, "spec": {"nodes": {}}});
             cluster.view.apply::<NodeEvacuation>(serde_json::from_value(drain).unwrap());
             assert_eq!(orphans.suspects(&evacuation("controller", false)), expected, "{uid}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_leader_takes_entries_back() {
+        for (leads, expected) in [(true, vec!["GET node-a", "GET e", "PUT e"]), (false, vec!["GET node-a"])] {
+            let (mut cluster, asked) =
+                cluster_with_api(|request, sent| match (request.method.as_str(), last(request)) {
+                    ("PUT", _) => (200, sent),
+                    ("GET", "e") => (200, json!(evacuation("controller", false))),
+                    _ => not_found(),
+                });
+            if !leads {
+                cluster.leadership = Leadership::standby();
+            }
+            cluster.view.apply(evacuation("controller", false));
+            let orphans = Orphans::new(cluster.client.clone(), Arc::clone(&cluster.view));
+            let withdrawn = orphans.withdraw(&ObjectKey::new("", "node-a"), &Requests::new(&cluster)).await;
+            assert_eq!(withdrawn.is_err_and(|error| matches!(error, CallError::NotLeading(_))), !leads);
+            assert_eq!(*lock(&asked), expected);
         }
     }
 }

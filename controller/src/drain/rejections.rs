@@ -81,12 +81,31 @@ pub(super) fn node_key(node: &str) -> String {
 
 /// Returns true when the API server rejects the request, and not merely this attempt.
 pub(super) fn is_rejection(error: &CallError) -> bool {
-    matches!(error.code(), 400..=499) && !matches!(error.code(), 408 | 429)
+    error.is_of_unreadable() || matches!(error.code(), 400..=499) && !matches!(error.code(), 408 | 429)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn an_object_that_cannot_be_read_is_a_rejection_that_rests_and_another_failure_is_none() {
+        let refused = |code: u16, reason: &str, cause: &str| {
+            let status = json!({"code": code, "reason": reason, "details": {"causes": [{"reason": cause}]}});
+            let status = serde_json::from_value(status).unwrap();
+            CallError::Api { action: "ask".to_owned(), source: kube::Error::Api(Box::new(status)) }
+        };
+        for (error, rests) in [
+            (refused(500, "StorageReadError", "UnexpectedServerResponse"), true),
+            (refused(409, "Conflict", "ActiveEvacuationUnreadable"), true),
+            (refused(500, "InternalError", ""), false),
+            (refused(429, "TooManyRequests", ""), false),
+        ] {
+            assert_eq!(is_rejection(&error), rests, "{error:?}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_rejected_request_rests_and_keeps_the_time_of_its_first_rejection() {

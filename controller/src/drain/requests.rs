@@ -2,21 +2,21 @@
 
 use std::{error::Error, sync::Arc};
 
-use evacuation_api::{Evacuation, NodeEvacuation, Requester};
+use evacuation_api::{Evacuation, NodeEvacuation, OwnerGroups, Requester};
 use evacuation_protocol::drain_entry;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Client, ResourceExt, api::PostParams};
+use kube::ResourceExt;
 use tracing::{debug, info};
 
 use super::rejections::{Rejections, is_rejection};
 use crate::cluster::{
-    CallError, Cluster, ObjectKey, ServerClock, View, call, evacuation_of, evacuations,
+    CallError, Cluster, ObjectKey, ServerClock, View, Writer, call, evacuation_of, evacuations,
     is_settled_by_the_watch,
 };
 
 /// Writer of the entries of drains.
 pub(super) struct Requests {
-    client: Client,
+    writer: Writer,
     view: Arc<View>,
     clock: Arc<ServerClock>,
     rejections: Arc<Rejections>,
@@ -26,7 +26,7 @@ impl Requests {
     /// Returns a writer that stores what the API returns in the view.
     pub(super) fn new(cluster: &Cluster) -> Self {
         Self {
-            client: cluster.client.clone(),
+            writer: cluster.writer(),
             view: Arc::clone(&cluster.view),
             clock: Arc::clone(&cluster.clock),
             rejections: Arc::default(),
@@ -39,15 +39,22 @@ impl Requests {
     }
 
     /// Creates an Evacuation of a pod. A rejection is recorded, and is no failure.
-    pub(super) async fn ask(&self, drain: &ObjectKey, pod: &Pod, entry: &Requester) -> Result<(), CallError> {
+    pub(super) async fn ask(
+        &self,
+        drain: &NodeEvacuation,
+        pod: &Pod,
+        entry: &Requester,
+    ) -> Result<(), CallError> {
+        let groups = owner_groups(drain);
+        let drain = &ObjectKey::of(drain);
         let (key, uid) = (ObjectKey::of(pod), pod.uid().unwrap_or_default());
         if self.rejections.rests(drain, &uid) {
             return Ok(());
         }
-        let api = evacuations(&self.client, &key.namespace);
-        let parameters = PostParams::default();
-        let wanted = evacuation_of(pod, entry);
-        match call(format!("ask pod {key} to move"), api.create(&parameters, &wanted)).await {
+        let api = evacuations(&self.writer.client()?, &key.namespace);
+        let mut wanted = evacuation_of(pod, entry);
+        groups.write(&mut wanted.metadata);
+        match call(format!("ask pod {key} to move"), api.create(&wanted)).await {
             Ok(created) => {
                 self.rejections.remove(drain, &uid);
                 self.view.apply(created);
@@ -73,18 +80,22 @@ impl Requests {
     /// A rejection is recorded, and is no failure.
     pub(super) async fn join(
         &self,
-        drain: &ObjectKey,
+        drain: &NodeEvacuation,
         evacuation: &Evacuation,
         entry: &Requester,
     ) -> Result<(), CallError> {
+        let groups = owner_groups(drain);
+        let drain = &ObjectKey::of(drain);
         let uid = evacuation.spec.target.pod.uid.clone().unwrap_or_default();
         if self.rejections.rests(drain, &uid) {
             return Ok(());
         }
-        let mut next = evacuation.clone();
-        next.spec.requesters.retain(|known| known.key() != entry.key());
-        next.spec.requesters.push(entry.clone());
-        match self.replace(next, "join").await {
+        let join = |whole: &mut Evacuation| {
+            whole.spec.requesters.retain(|known| known.key() != entry.key());
+            whole.spec.requesters.push(entry.clone());
+            groups.write(&mut whole.metadata);
+        };
+        match self.edit(evacuation, "join", join).await {
             Err(error) if is_rejection(&error) && error.code() != 409 => {
                 let message = error.status().map(|status| status.message.clone()).unwrap_or_default();
                 debug!(evacuation = %ObjectKey::of(evacuation), message, "the request was rejected");
@@ -122,17 +133,20 @@ impl Requests {
     ///
     /// As for [`Requests::withdraw`].
     pub(super) async fn remove_entry(&self, evacuation: &Evacuation, entry: &str) -> Result<bool, CallError> {
-        let mut next = evacuation.clone();
-        next.spec.requesters.retain(|known| known.name != entry);
-        self.replace(next, "withdraw from").await
+        let remove = |whole: &mut Evacuation| whole.spec.requesters.retain(|known| known.name != entry);
+        self.edit(evacuation, "withdraw from", remove).await
     }
 
-    /// Replaces the Evacuation that was decided on. Returns false when it is gone.
-    async fn replace(&self, next: Evacuation, verb: &str) -> Result<bool, CallError> {
-        let key = ObjectKey::of(&next);
-        let api = evacuations(&self.client, &key.namespace);
-        let parameters = PostParams::default();
-        match call(format!("{verb} evacuation {key}"), api.replace(&key.name, &parameters, &next)).await {
+    /// Changes the Evacuation that was decided on. Returns false when it is gone.
+    async fn edit(
+        &self,
+        evacuation: &Evacuation,
+        verb: &str,
+        change: impl FnOnce(&mut Evacuation),
+    ) -> Result<bool, CallError> {
+        let key = ObjectKey::of(evacuation);
+        let api = evacuations(&self.writer.client()?, &key.namespace);
+        match call(format!("{verb} evacuation {key}"), api.edit(evacuation, change)).await {
             Ok(written) => {
                 self.view.apply(written);
                 Ok(true)
@@ -141,4 +155,10 @@ impl Requests {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Returns the groups of the user who drains, as the server recorded them.
+fn owner_groups(drain: &NodeEvacuation) -> OwnerGroups {
+    let requester = drain.status.as_ref().and_then(|status| status.requester.as_ref());
+    requester.map(|user| OwnerGroups::new(&user.user, &user.groups)).unwrap_or_default()
 }

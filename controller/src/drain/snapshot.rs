@@ -6,7 +6,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{DrainedNodePhase, Evacuation, NodeEvacuation};
+use evacuation_api::{BlockedReason, DrainedNodePhase, Evacuation, NodeEvacuation};
 use evacuation_protocol::{
     AttachFailure, DrainWorld, PodOnNode, RejectedNode, daemon_set_key, drain_entry, silent_since,
 };
@@ -24,6 +24,8 @@ use crate::cluster::{Index, ObjectKey, is_finished};
 pub(super) struct Snapshot {
     nodes: Vec<Arc<Node>>,
     pods: Vec<SeenPod>,
+    /// The pods on nodes whose drain has not begun, with the names of the nodes.
+    waiting: Vec<(String, Arc<Pod>)>,
     entries: Vec<Arc<Evacuation>>,
     rejected_nodes: Vec<(String, String, DateTime<Utc>)>,
 }
@@ -34,6 +36,7 @@ struct SeenPod {
     evacuations: Vec<Arc<Evacuation>>,
     budgets: Vec<Arc<PodDisruptionBudget>>,
     unready: Vec<Arc<Pod>>,
+    asked_beside: Option<String>,
     silent: Option<DateTime<Utc>>,
     rejected: Option<(String, DateTime<Utc>)>,
 }
@@ -46,6 +49,7 @@ impl SeenPod {
             evacuations: self.evacuations.iter().map(AsRef::as_ref).collect(),
             budgets: self.budgets.iter().map(AsRef::as_ref).collect(),
             unready: self.unready.iter().map(AsRef::as_ref).collect(),
+            asked_beside: self.asked_beside.as_deref(),
             node_silent_since: self.silent,
             rejected: self.rejected.as_ref().map(|(message, since)| (message.as_str(), *since)),
         }
@@ -74,6 +78,7 @@ impl Snapshot {
         let draining = draining
             .filter(|node| matches!(node.phase, DrainedNodePhase::Draining | DrainedNodePhase::Withdrawn));
         let mut unready = HashMap::new();
+        let mut asked_in = HashMap::new();
         let mut pods = Vec::new();
         for node in draining {
             let silent = index.node(&node.name).and_then(|node| silent_since(&node));
@@ -86,7 +91,10 @@ impl Snapshot {
                 let asked = of_pod.iter().any(|evacuation| !is_finished(evacuation));
                 let held = asked && budgets.iter().any(|budget| allows_none(budget));
                 let waits_for = if held { unready_of(index, &budgets, &mut unready) } else { Vec::new() };
+                let waits = of_pod.iter().any(|evacuation| awaits_turn(evacuation));
+                let asked_beside = if waits { asked_beside(index, &budgets, &mut asked_in) } else { None };
                 pods.push(SeenPod {
+                    asked_beside,
                     node: node.name.clone(),
                     pod: Arc::clone(pod),
                     evacuations: of_pod,
@@ -97,6 +105,12 @@ impl Snapshot {
                 });
             }
         }
+        let pending = status.iter().flat_map(|status| &status.nodes);
+        let pending = pending.filter(|node| node.phase == DrainedNodePhase::Pending);
+        let pods_on = |name: &String| {
+            index.pods_on(name).map(|pod| (name.clone(), Arc::clone(pod))).collect::<Vec<_>>()
+        };
+        let waiting = pending.flat_map(|node| pods_on(&node.name)).collect();
         let deleted = drain.metadata.deletion_timestamp.is_some();
         let entries = if deleted { entries(index, drain) } else { Vec::new() };
         let rejected = |node: &&String| {
@@ -104,7 +118,7 @@ impl Snapshot {
             Some(((*node).clone(), message, since))
         };
         let rejected_nodes = names.iter().filter_map(rejected).collect();
-        Self { nodes, pods, entries, rejected_nodes }
+        Self { nodes, pods, waiting, entries, rejected_nodes }
     }
 
     /// Returns the node of that name.
@@ -120,7 +134,8 @@ impl Snapshot {
 
     /// Returns the DaemonSets that the pods name as their controller, as `NAMESPACE/NAME`.
     pub(super) fn daemon_sets(&self) -> BTreeSet<String> {
-        self.pods.iter().filter_map(|seen| daemon_set_key(&seen.pod)).collect()
+        let seen = self.pods.iter().map(|seen| &seen.pod);
+        seen.chain(self.waiting.iter().map(|(_, pod)| pod)).filter_map(|pod| daemon_set_key(pod)).collect()
     }
 
     /// Returns the pods for which the budgets of asked pods wait. A pod can be there more than once.
@@ -137,6 +152,7 @@ impl Snapshot {
         DrainWorld {
             nodes: self.nodes.iter().map(AsRef::as_ref).collect(),
             pods: self.pods.iter().map(SeenPod::on_node).collect(),
+            waiting: self.waiting.iter().map(|(node, pod)| (node.as_str(), pod.as_ref())).collect(),
             entries: self.entries.iter().map(AsRef::as_ref).collect(),
             rejected_nodes: self
                 .rejected_nodes
@@ -160,6 +176,12 @@ impl Snapshot {
     }
 }
 
+/// Returns true while the pod is not asked before its budget has room for it.
+fn awaits_turn(evacuation: &Evacuation) -> bool {
+    let status = evacuation.status.as_ref();
+    status.is_some_and(|status| status.reason() == Some(BlockedReason::AwaitingTurn))
+}
+
 /// Returns true when a budget allows no disruption now. The Evacuation can learn it later.
 fn allows_none(budget: &PodDisruptionBudget) -> bool {
     let allowed = budget.status.as_ref().and_then(|status| status.disruptions_allowed);
@@ -177,6 +199,18 @@ fn unready_of(
         known.entry(key.clone()).or_insert_with(|| index.unready_of(&key)).clone()
     };
     budgets.iter().flat_map(of).collect()
+}
+
+/// The name of a pod of those budgets that was asked. Each budget's pods are searched once for a snapshot.
+fn asked_beside(
+    index: &Index,
+    budgets: &[Arc<PodDisruptionBudget>],
+    known: &mut HashMap<ObjectKey, Option<String>>,
+) -> Option<String> {
+    budgets.iter().find_map(|budget| {
+        let key = ObjectKey::of(budget.as_ref());
+        known.entry(key.clone()).or_insert_with(|| index.asked_in_budget(&key)).clone()
+    })
 }
 
 /// The Evacuations that hold or held the drain's entry.

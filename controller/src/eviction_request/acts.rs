@@ -16,7 +16,7 @@ use tracing::{debug, info};
 use super::targets::Targets;
 use crate::cluster::{
     CallError, Change, Cluster, ClusterEvent, Leadership, ObjectKey, ServerClock, View, Watched, all_done,
-    call, evacuation_of, evacuations, is_settled_by_the_watch, lock, prune_pod,
+    call, evacuation_of, evacuations, is_settled_by_the_watch, lock,
 };
 
 /// Name in the `managedFields` of what is written.
@@ -66,8 +66,7 @@ impl Acts {
         let found = call(format!("read pod {key}"), pods.get_opt(&key.name)).await?;
         let found = found.filter(|pod| pod.metadata.uid.as_deref() == Some(uid));
         let missing = found.is_none();
-        if let Some(mut pod) = found {
-            prune_pod(&mut pod);
+        if let Some(pod) = found {
             self.view.apply(pod);
         }
         Ok(missing)
@@ -105,8 +104,8 @@ impl Acts {
         let Some(pod) = world.pod else { return Ok(()) };
         let key = ObjectKey::of(pod);
         let api = evacuations(&self.client, &key.namespace);
-        let (parameters, wanted) = (PostParams::default(), evacuation_of(pod, entry));
-        match call(format!("ask pod {key} to move"), api.create(&parameters, &wanted)).await {
+        let wanted = evacuation_of(pod, entry);
+        match call(format!("ask pod {key} to move"), api.create(&wanted)).await {
             Ok(created) => {
                 info!(pod = %key, requester = entry.name, "an EvictionRequest asks the pod to move");
                 self.view.apply(created);
@@ -141,13 +140,12 @@ impl Acts {
     ///
     /// A 409 while an eviction is in flight: its outcome decides whether a withdrawal is possible.
     async fn set_entries(&self, evacuation: &Evacuation, entries: &[Requester]) -> Result<(), CallError> {
-        let mut next = evacuation.clone();
-        next.spec.requesters.retain(|entry| entry.owner != EVICTION_REQUESTS_OWNER);
-        next.spec.requesters.extend_from_slice(entries);
-        let key = ObjectKey::of(&next);
+        let key = ObjectKey::of(evacuation);
         let api = evacuations(&self.client, &key.namespace);
-        let parameters = PostParams::default();
-        let write = api.replace(&key.name, &parameters, &next);
+        let write = api.edit(evacuation, |whole| {
+            whole.spec.requesters.retain(|entry| entry.owner != EVICTION_REQUESTS_OWNER);
+            whole.spec.requesters.extend_from_slice(entries);
+        });
         let action = format!("write the entries of evictionrequests to evacuation {key}");
         self.view.apply(call(action, write).await?);
         Ok(())
@@ -205,8 +203,8 @@ impl Acts {
             return Ok(());
         }
         let body = EvacuationResponse::new((*voice.answer).clone());
-        let (api, parameters) = (evacuations(&self.client, &key.namespace), PostParams::default());
-        let post = api.create_subresource::<_, EvacuationResponse>("respond", &key.name, &parameters, &body);
+        let api = evacuations(&self.client, &key.namespace);
+        let post = api.respond(&key.name, &body);
         debug!(evacuation = %key, responder = voice.responder, "answers for a responder of Kubernetes' own API");
         call(format!("answer evacuation {key} as {}", voice.responder), post).await?;
         lock(&self.spoken).insert(uid, state);

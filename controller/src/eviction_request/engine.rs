@@ -176,16 +176,26 @@ impl Feature for EvictionRequests {
         let (requests, evictions, others) =
             (Arc::clone(&self.requests), Arc::clone(&self.evictions), Arc::clone(&self.others));
         let client = || self.client.clone();
-        let (api, token) = (Api::<EvictionRequest>::all(client()), stop.clone());
-        tasks.spawn(async move { follow(api, "watch of evictionrequests", None, &*requests, token).await });
-        let (api, token) = (Api::<Eviction>::all(client()), stop.clone());
-        tasks.spawn(async move { follow(api, "watch of evictions", None, &*evictions, token).await });
+        let (api, token) = (Api::all(client()), stop.clone());
+        tasks.spawn(async move {
+            follow::<EvictionRequest, _>(api, "watch of evictionrequests", None, &*requests, token).await;
+        });
+        let (api, token) = (Api::all(client()), stop.clone());
+        tasks.spawn(async move {
+            follow::<Eviction, _>(api, "watch of evictions", None, &*evictions, token).await;
+        });
         let (namespace, name) = self.lease.clone();
-        let (api, token) = (Api::<Lease>::namespaced(client(), &namespace), stop.clone());
+        let (api, token) = (Api::namespaced(client(), &namespace), stop.clone());
         let name = format!("metadata.name={name}");
         tasks.spawn(async move {
-            follow(api, "watch of the lease of Kubernetes' own controllers", Some(&name), &*others, token)
-                .await;
+            follow::<Lease, _>(
+                api,
+                "watch of the lease of Kubernetes' own controllers",
+                Some(&name),
+                &*others,
+                token,
+            )
+            .await;
         });
     }
 

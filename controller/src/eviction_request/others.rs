@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -56,9 +56,13 @@ fn runs_out(lease: &Lease) -> Option<Instant> {
 }
 
 impl Watched<Lease> for OthersLease {
-    fn reset(&self, leases: Vec<Lease>) {
+    fn project(lease: &mut Lease) {
+        lease.metadata.managed_fields = None;
+    }
+
+    fn reset(&self, leases: Vec<Arc<Lease>>) {
         let first = !self.listed.swap(true, Ordering::AcqRel);
-        self.see(leases.iter().filter_map(runs_out).max());
+        self.see(leases.iter().filter_map(|lease| runs_out(lease)).max());
         if first {
             (self.changed)();
         }
@@ -102,7 +106,7 @@ mod tests {
         assert!(others.held_until().is_some(), "it was renewed");
         tokio::time::advance(Duration::from_secs(6)).await;
         assert_eq!(others.held_until(), None);
-        others.reset(vec![lease("kcm", 15)]);
+        others.reset(vec![lease("kcm", 15).into()]);
         assert_eq!(changes.load(Ordering::Relaxed), 3, "a renewal is no news");
         others.delete(&lease("kcm", 15));
         assert_eq!((others.held_until(), changes.load(Ordering::Relaxed)), (None, 4));

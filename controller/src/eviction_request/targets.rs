@@ -101,14 +101,21 @@ impl<K: NamesPod> Targets<K> {
 }
 
 impl<K: NamesPod> Watched<K> for Targets<K> {
-    fn pruned(&self, mut object: K) -> K {
+    fn project(object: &mut K) {
         object.prune();
-        object
     }
 
-    fn reset(&self, objects: Vec<K>) {
+    fn keep(&self, object: K) -> Arc<K> {
+        lock(&self.state).objects.same(&object).unwrap_or_else(|| Arc::new(object))
+    }
+
+    fn begin_list(&self) {
+        lock(&self.state).objects.begin_list();
+    }
+
+    fn reset(&self, objects: Vec<Arc<K>>) {
         let mut state = lock(&self.state);
-        let changes = state.objects.reset(objects);
+        let changes = state.objects.reset(objects).changes;
         state.listed = true;
         self.take_in(changes, &mut state);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evacuation_api::{CANCELLATION_FINALIZER, Evacuation};
 use evacuation_protocol::{Act, EvictionOutcome, PodView, World, record_eviction};
-use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Preconditions};
 use tokio::time::Instant;
 
 use super::{Negotiation, evictor::Manner};
@@ -64,14 +64,12 @@ impl Negotiation {
         key: &ObjectKey,
         evacuation: &Evacuation,
     ) -> Result<Requeue, CallError> {
-        let mut released = evacuation.clone();
-        if let Some(finalizers) = &mut released.metadata.finalizers {
-            finalizers.retain(|name| name != CANCELLATION_FINALIZER);
-        }
+        let release = |whole: &mut Evacuation| {
+            whole.metadata.finalizers.get_or_insert_default().retain(|name| name != CANCELLATION_FINALIZER);
+        };
         let api = evacuations(&self.client, &key.namespace);
-        let parameters = PostParams::default();
         let action = format!("release evacuation {key}");
-        match call(action, api.replace(&key.name, &parameters, &released)).await {
+        match call(action, api.edit(evacuation, release)).await {
             Ok(released) if released.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => {
                 // Without its last finalizer the object is gone.
                 self.view.remove::<Evacuation>(key, evacuation.metadata.uid.as_deref());
@@ -97,7 +95,7 @@ impl Negotiation {
         let parameters = DeleteParams::default().preconditions(preconditions);
         let api = evacuations(&self.client, &key.namespace);
         match call(format!("remove evacuation {key}"), api.delete(&key.name, &parameters)).await {
-            Ok(_) => Ok(Requeue::OnEvent),
+            Ok(()) => Ok(Requeue::OnEvent),
             Err(error) if error.code() == 404 => {
                 self.view.remove::<Evacuation>(key, evacuation.metadata.uid.as_deref());
                 Ok(Requeue::OnEvent)

@@ -23,7 +23,9 @@ pub(super) struct NegotiationMetrics {
     pub(super) evictions: Family<Label, Counter>,
     /// Questions posted, by outcome.
     pub(super) pushes: Family<Label, Counter>,
-    /// Time from the first requester to the first question.
+    /// Pods that went without the controller although a responder had refused or was being asked.
+    deleted_despite_answer: Counter,
+    /// Time from the first requester to the delivery of the first question.
     asked: Histogram,
     /// Time from the last acceptance to the attempt to evict.
     evicting: Histogram,
@@ -40,12 +42,16 @@ impl NegotiationMetrics {
             answers: registry.counters("answers", "Answers of responders, and silences"),
             evictions: registry.counters("evictions", "Attempts to evict or delete a pod by outcome"),
             pushes: registry.counters("pushes", "Questions posted to apps by outcome"),
+            deleted_despite_answer: Counter::default(),
             asked: latency(),
             evicting: latency(),
             queues: Family::default(),
         };
         registry.register("evacuations", "Evacuations by phase", &metrics.evacuations);
-        let help = "Time from the first requester to the first question";
+        let help = "Pods that went without the controller although a responder refused or was being asked";
+        registry.register("pods_deleted_despite_answer", help, &metrics.deleted_despite_answer);
+        let help =
+            "Time from the first requester until an endpoint has the first question, or has answered it";
         registry.register_seconds("asked_latency", help, &metrics.asked);
         let help = "Time from the last acceptance to the attempt to evict";
         registry.register_seconds("evicting_latency", help, &metrics.evicting);
@@ -56,12 +62,26 @@ impl NegotiationMetrics {
     /// Counts a transition of an Evacuation.
     pub(super) fn count(&self, transition: Transition, evacuation: &Evacuation) {
         match transition {
-            Transition::Accepted | Transition::Delayed | Transition::Refused | Transition::Silent => {
+            Transition::Accepted
+            | Transition::Delayed
+            | Transition::Refused
+            | Transition::Silent
+            | Transition::NoValidAnswer => {
                 self.answers.get_or_create(&[("answer", transition.as_str())]).inc();
             }
-            Transition::Asked => observe(&self.asked, asked_latency(evacuation)),
+            Transition::DeletedDespiteAnswer => {
+                self.deleted_despite_answer.inc();
+            }
             Transition::Evicting => observe(&self.evicting, evicting_latency(evacuation)),
             _ => {}
+        }
+    }
+
+    /// Takes in that the first question to an endpoint was delivered, if it was between these states. One
+    /// that is seen for the first time was delivered before.
+    pub(super) fn delivered(&self, old: Option<&Evacuation>, new: &Evacuation) {
+        if let (Some(None), Some(latency)) = (old.map(asked_latency), asked_latency(new)) {
+            self.asked.observe(latency);
         }
     }
 
@@ -83,13 +103,11 @@ fn observe(histogram: &Histogram, seconds: Option<f64>) {
     }
 }
 
-/// From the first requester to the first question; `None` for a later question.
+/// From the first requester to the delivery of the first question. `None` before that, and when the first
+/// responder watches: the server shows it the question at once.
 fn asked_latency(evacuation: &Evacuation) -> Option<f64> {
     let status = evacuation.status.as_ref()?;
-    let mut asked = status.responders.iter().flatten().filter_map(|responder| responder.active_time);
-    let (first, None) = (asked.next()?, asked.next()) else {
-        return None;
-    };
+    let first = status.responders.iter().flatten().next()?.asked_time?;
     seconds_between(status.requesters.iter().map(|requester| requester.time).min()?, first)
 }
 
@@ -138,11 +156,18 @@ mod tests {
             "status": {
                 "requesters": [{"name": "a.b/c", "user": "ann", "time": "2026-01-01T00:00:00.000000Z"}],
                 "responders": [{"name": "self", "priority": 1, "timeoutSeconds": 1, "maxDelaySeconds": 1,
-                                "state": "Active", "activeTime": "2026-01-01T00:00:00.020000Z"}],
+                                "http": {"port": 80}, "state": "Active",
+                                "activeTime": "2026-01-01T00:00:00.000000Z",
+                                "askedTime": "2026-01-01T00:00:00.020000Z"}],
             },
         }))
         .unwrap();
-        metrics.count(Transition::Asked, &evacuation);
+        let mut before: Evacuation = evacuation;
+        let evacuation = before.clone();
+        before.status.as_mut().unwrap().responders.as_mut().unwrap()[0].asked_time = None;
+        metrics.delivered(Some(&before), &evacuation);
+        metrics.delivered(Some(&evacuation), &evacuation);
+        metrics.delivered(None, &evacuation);
         metrics.count(Transition::Refused, &evacuation);
         metrics.set(&[("Asking", 3)].into(), &[("budget", 2)]);
         let text = registry.text();
@@ -153,6 +178,7 @@ mod tests {
             "evacuation_controller_queue_length{queue=\"budget\"} 2",
             "evacuation_controller_asked_latency_seconds_bucket{le=\"0.01\"} 0",
             "evacuation_controller_asked_latency_seconds_bucket{le=\"0.025\"} 1",
+            "evacuation_controller_asked_latency_seconds_count 1",
         ] {
             assert!(text.lines().any(|known| known == line), "{line} in {text}");
         }

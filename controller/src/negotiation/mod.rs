@@ -13,6 +13,7 @@
 //! stopped.
 
 mod act;
+mod asking_room;
 mod attempt;
 mod evictor;
 mod gate;
@@ -32,6 +33,7 @@ use evacuation_protocol::{Attempt, World, phase, record_eviction};
 use kube::Client;
 use tracing::warn;
 
+use asking_room::AskingRoom;
 use attempt::AttemptStarter;
 use evictor::{AttemptId, Attempts, Sightings};
 use gate::Gate;
@@ -60,6 +62,7 @@ pub(crate) struct Negotiation {
     attempts: Arc<Attempts>,
     sightings: Sightings,
     gate: Arc<Gate>,
+    asking_room: AskingRoom,
     world_reader: WorldReader,
     writer: StatusWriter,
     asker: Arc<Asker>,
@@ -88,6 +91,7 @@ impl Negotiation {
             events: cluster.events.clone(),
             workers,
             sightings: Sightings::default(),
+            asking_room: AskingRoom::new(cluster, Arc::clone(&queue)),
             world_reader: WorldReader::new(cluster, Arc::clone(&attempts)),
             writer: StatusWriter::new(cluster, Arc::clone(&attempts)),
             asker: Arc::new(Asker::new(cluster, pusher, metrics.clone(), Arc::clone(&queue))),
@@ -112,6 +116,7 @@ impl Negotiation {
             Some(old) => transitions(old, new),
             None => first_transitions(new, self.clock.now()),
         };
+        self.metrics.delivered(change.old.as_deref(), new);
         for (transition, note) in found {
             self.metrics.count(transition, new);
             if let Some(notice) = transition.notice(note) {
@@ -132,6 +137,7 @@ impl Negotiation {
         let now = self.clock.now();
         let world = self.world_reader.read(key, &evacuation).await?;
         let world = World { asked: self.asker.asked(key, &evacuation), ..world };
+        let world = self.asking_room.take(key, &evacuation, world, now);
         let (decision, probe) = self.gate.decide(key, &evacuation, world.clone(), now);
         let wake_at = decision.wake_at.map(|time| due(time, now));
         let mut next = Requeue::from(wake_at).min(probe.into());
@@ -168,6 +174,7 @@ impl Negotiation {
         self.attempts.forget(key);
         self.asker.forget(key);
         self.gate.leave(key);
+        self.asking_room.leave(key);
     }
 }
 
@@ -190,6 +197,7 @@ impl Feature for Negotiation {
     }
 
     fn handle(&self, event: &ClusterEvent<'_>) {
+        self.asking_room.observe(event);
         match event {
             ClusterEvent::Evacuation(change) => self.observe(change),
             ClusterEvent::Budget(change) => self.gate.observe(change),
@@ -213,6 +221,7 @@ impl Feature for Negotiation {
         // An Evacuation that cannot be worked on must not hold up those behind it in its budget's queue.
         if outcome.is_err() && !self.attempts.has(key) {
             self.gate.leave(key);
+            self.asking_room.leave(key);
         }
         outcome
     }
@@ -225,6 +234,7 @@ impl Feature for Negotiation {
         let queues = [
             ("ready", self.queue.ready()),
             ("scheduled", self.queue.scheduled()),
+            ("asking", self.asking_room.waiting()),
             ("budget", self.gate.waiting_for_budgets()),
             ("evictor", self.gate.waiting_for_slots()),
         ];
@@ -256,6 +266,7 @@ impl Feature for Negotiation {
         self.attempts.clear();
         self.asker.clear();
         self.gate.clear();
+        self.asking_room.clear();
     }
 }
 

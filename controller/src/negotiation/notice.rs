@@ -6,7 +6,7 @@ use evacuation_api::{
     FailedReason, MAX_RESPONDERS, RecordedRequester, RequesterKey, ResponderState, ResponderStatus,
     from_condition_time,
 };
-use evacuation_protocol::NODE_UNREACHABLE;
+use evacuation_protocol::{NODE_UNREACHABLE, deleted_despite};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::cluster::Notice;
@@ -20,8 +20,10 @@ pub(super) enum Transition {
     Accepted,
     Delayed,
     Refused,
-    /// A responder gave no valid answer in time.
+    /// A responder gave no answer in time.
     Silent,
+    /// An endpoint gave no valid answer in time: its replies did not count, or it could not be reached.
+    NoValidAnswer,
     /// A deadline skipped a responder.
     Interrupted,
     /// A responder could not be asked.
@@ -35,7 +37,11 @@ pub(super) enum Transition {
     Evicted,
     /// The pod is gone, neither evicted nor deleted by the controller.
     Evacuated,
+    /// The same, although a responder had refused or was being asked.
+    DeletedDespiteAnswer,
     Canceled,
+    /// A rehearsal is over.
+    Rehearsed,
     Failed,
 }
 
@@ -50,6 +56,7 @@ impl Transition {
             Self::Delayed => "Delayed",
             Self::Refused => "Refused",
             Self::Silent => "Silent",
+            Self::NoValidAnswer => "NoValidAnswer",
             Self::Interrupted => "Interrupted",
             Self::Skipped => "Skipped",
             Self::Evicting => "Evicting",
@@ -59,7 +66,9 @@ impl Transition {
             Self::Deleted => "Deleted",
             Self::Evicted => "Evicted",
             Self::Evacuated => "Evacuated",
+            Self::DeletedDespiteAnswer => "DeletedDespiteAnswer",
             Self::Canceled => "Canceled",
+            Self::Rehearsed => "Rehearsed",
             Self::Failed => "Failed",
         }
     }
@@ -69,6 +78,8 @@ impl Transition {
             self,
             Self::Refused
                 | Self::Silent
+                | Self::NoValidAnswer
+                | Self::DeletedDespiteAnswer
                 | Self::Interrupted
                 | Self::UnreadableResponders
                 | Self::RespondersLeftOut
@@ -90,7 +101,16 @@ impl Transition {
     }
 
     fn is_end(self) -> bool {
-        matches!(self, Self::Deleted | Self::Evicted | Self::Evacuated | Self::Canceled | Self::Failed)
+        matches!(
+            self,
+            Self::Deleted
+                | Self::Evicted
+                | Self::Evacuated
+                | Self::DeletedDespiteAnswer
+                | Self::Canceled
+                | Self::Rehearsed
+                | Self::Failed
+        )
     }
 }
 
@@ -112,6 +132,7 @@ pub(super) fn first_transitions(new: &Evacuation, now: DateTime<Utc>) -> Vec<(Tr
 pub(super) fn transitions(old: &Evacuation, new: &Evacuation) -> Vec<(Transition, String)> {
     let empty = EvacuationStatus::default();
     let old = old.status.as_ref().unwrap_or(&empty);
+    let after = new;
     let Some(new) = new.status.as_ref() else {
         return Vec::new();
     };
@@ -123,7 +144,7 @@ pub(super) fn transitions(old: &Evacuation, new: &Evacuation) -> Vec<(Transition
     found.extend(registration_notice(old, new));
     found.extend(eviction_notice(old, new));
     found.extend(blocked_notice(old, new));
-    found.extend(end_notice(old, new));
+    found.extend(end_notice(old, new, deleted_despite(after)));
     found
 }
 
@@ -167,10 +188,13 @@ fn responder_notice(
             if state == ResponderState::Active && after.reason.as_deref() != Some(NODE_UNREACHABLE) =>
         {
             let why = after.message.as_deref().unwrap_or("it gave no valid answer in time");
-            Some((
-                if forced { Transition::Interrupted } else { Transition::Silent },
-                format!("responder {name} was passed over: {why}"),
-            ))
+            let is_invalid = before.is_some_and(|known| known.answer.is_none() && known.message.is_some());
+            let transition = match (forced, is_invalid) {
+                (true, _) => Transition::Interrupted,
+                (false, true) => Transition::NoValidAnswer,
+                (false, false) => Transition::Silent,
+            };
+            Some((transition, format!("responder {name} was passed over: {why}")))
         }
         ResponderState::Interrupted => {
             let why = after.message.as_deref().unwrap_or("it cannot be asked");
@@ -207,13 +231,20 @@ fn blocked_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<(Tra
         return None;
     }
     let transition = match new.reason() {
+        // The usual course: every pod of the budget but a few begins so.
+        Some(BlockedReason::AwaitingTurn) => return None,
         Some(BlockedReason::UnreadableResponders) => Transition::UnreadableResponders,
         _ => Transition::EvictionBlocked,
     };
     Some((transition, format!("{}: {}", now.reason, now.message)))
 }
 
-fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<(Transition, String)> {
+/// Returns the end. `despite` is the responder whose answer was passed over.
+fn end_notice(
+    old: &EvacuationStatus,
+    new: &EvacuationStatus,
+    despite: Option<&ResponderStatus>,
+) -> Vec<(Transition, String)> {
     if old.is_true(ConditionType::Finished) || !new.is_true(ConditionType::Finished) {
         return Vec::new();
     }
@@ -228,15 +259,23 @@ fn end_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<(Transition
             Some(EvacuatedReason::Evicted) => Transition::Evicted,
             _ => Transition::Evacuated,
         };
+        if let Some(responder) = despite {
+            let name = &responder.name;
+            let state = if responder.answer.is_some() { "had refused" } else { "was being asked" };
+            let note = format!("the pod went without the controller, although responder {name} {state}");
+            return vec![(Transition::DeletedDespiteAnswer, note)];
+        }
         return vec![(transition, note("the pod is gone", evacuated))];
     }
     let Some(failed) = new.true_condition(ConditionType::Failed) else {
         return Vec::new();
     };
-    if new.reason() == Some(FailedReason::Canceled) {
-        return vec![(Transition::Canceled, note("the pod is left alone", failed))];
-    }
-    vec![(Transition::Failed, note("the pod is left alone", failed))]
+    let transition = match new.reason() {
+        Some(FailedReason::Canceled) => Transition::Canceled,
+        Some(FailedReason::Rehearsed) => Transition::Rehearsed,
+        _ => Transition::Failed,
+    };
+    vec![(transition, note("the pod is left alone", failed))]
 }
 
 /// Returns true when the entry of that key is live.

@@ -3,7 +3,7 @@
 use std::{error::Error, net::IpAddr, sync::Arc, time::Duration};
 
 use evacuation_api::{Evacuation, ResponderState, ReviewAction};
-use evacuation_protocol::Push;
+use evacuation_protocol::{Delivered, Push};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
@@ -18,6 +18,8 @@ use crate::cluster::{Cluster, EventSink, Notice, ObjectKey, ServerClock, Term, V
 /// Time that an endpoint has to answer before the delivery of its question is recorded. An answer that comes
 /// sooner needs no such record.
 const PROMPT: Duration = Duration::from_millis(500);
+/// Maximum length of a failure in the message of a responder, in bytes.
+const MAX_PROBLEM: usize = 400;
 
 /// Poster of the questions to apps.
 pub(super) struct Asker {
@@ -93,7 +95,12 @@ impl Asker {
                 () = delivered => return,
                 result = pushed => result,
             };
-            if result.as_ref().is_err_and(PushError::is_endpoints) {
+            if let Err(error) = &result
+                && error.is_endpoints()
+            {
+                if let Some(problem) = problem(error) {
+                    asker.deliveries.failed(&key, &evacuation_uid, &question, &problem, Instant::now());
+                }
                 asker.record_asked(&key, &evacuation_uid, &question);
             }
             let delivered = match result {
@@ -114,7 +121,7 @@ impl Asker {
     }
 
     /// Returns the responder of an Evacuation whose first question this process delivered.
-    pub(super) fn asked(&self, key: &ObjectKey, evacuation: &Evacuation) -> Option<String> {
+    pub(super) fn asked(&self, key: &ObjectKey, evacuation: &Evacuation) -> Option<Delivered> {
         self.deliveries.asked(key, uid(evacuation))
     }
 
@@ -192,6 +199,19 @@ impl ClusterView for View {
     }
 }
 
+/// Returns the failure of a question for the message of its responder: one line of bounded length, without
+/// control characters. `None` when the API did not take an answer for a reason that is not the app's.
+fn problem(error: &PushError) -> Option<String> {
+    if matches!(error, PushError::Relay(call) if !matches!(call.code(), 400 | 422)) {
+        return None;
+    }
+    let start = if error.is_bad_answer() { "its reply does not count" } else { "it could not be asked" };
+    let text = format!("{start}: {}", explain(error));
+    let end = text.floor_char_boundary(MAX_PROBLEM);
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    Some(text.get(..end).unwrap_or(&text).chars().map(plain).collect())
+}
+
 /// An error and its causes in one line. What the API said is quoted once, without the names of types.
 fn explain(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -213,6 +233,22 @@ fn explain(error: &dyn Error) -> String {
 mod tests {
     use super::*;
     use crate::cluster::CallError;
+
+    #[test]
+    fn a_responder_is_told_of_its_own_failures_alone_and_without_control_characters() {
+        let relay = |code| {
+            let status = kube::core::Status::failure("no \u{9b}2J\n", "x").with_code(code);
+            let action = "relay".to_owned();
+            PushError::Relay(CallError::Api { action, source: kube::Error::Api(status.boxed()) })
+        };
+        let expected = "its reply does not count: the answer was not recorded: could not relay: no  2J ";
+        assert_eq!(problem(&relay(422)).as_deref(), Some(expected));
+        for code in [403, 404, 409, 429, 500, 503] {
+            assert_eq!(problem(&relay(code)), None, "{code}");
+        }
+        let unreachable = problem(&PushError::NoAddress("p".to_owned()));
+        assert_eq!(unreachable.as_deref(), Some("it could not be asked: pod p has no address"));
+    }
 
     #[test]
     fn what_the_api_said_to_an_answer_is_quoted_once() {

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Instant};
 
 use evacuation_api::{Evacuation, EvacuationStatus};
-use kube::{Client, api::PostParams};
+use kube::Client;
 use tracing::debug;
 
 use super::{
@@ -45,12 +45,8 @@ impl StatusWriter {
         let api = evacuations(&self.client, &key.namespace);
         let began = tokio::time::Instant::now();
         let timer = Instant::now();
-        let parameters = PostParams::default();
-        let written = call(
-            format!("write the status of evacuation {key}"),
-            api.replace_status(&key.name, &parameters, &proposed),
-        )
-        .await;
+        let written =
+            call(format!("write the status of evacuation {key}"), api.replace_status(&proposed)).await;
         match written {
             Ok(written) => {
                 debug!(evacuation = %key, elapsed = ?timer.elapsed(), "wrote the status");

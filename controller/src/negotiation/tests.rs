@@ -5,7 +5,9 @@ use std::sync::Mutex;
 
 use chrono::{TimeDelta, Utc};
 use evacuation_api::{ResponderState, ReviewAction};
-use evacuation_protocol::{LivePod, begin, check_status_update, fix_responders, registered_responders};
+use evacuation_protocol::{
+    LivePod, Reachability, begin, check_status_update, fix_responders, registered_responders,
+};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use k8s_openapi::api::{
@@ -19,7 +21,7 @@ use tower_test::mock::{self, SendResponse};
 use super::{evictor::TurnEnd, *};
 use tokio::time::Instant;
 
-use crate::cluster::{Reachability, Worker};
+use crate::cluster::Worker;
 
 type Fault = (u16, Value);
 
@@ -38,7 +40,7 @@ struct Server {
 struct Fixture {
     negotiation: Arc<Negotiation>,
     worker: Worker,
-    reachability: Arc<Reachability>,
+    cluster: Cluster,
     server: Arc<Mutex<Server>>,
 }
 
@@ -134,7 +136,14 @@ fn evacuation_of(pod: &Pod, status: &Value) -> Evacuation {
     .unwrap();
     let (spec, now) = (&evacuation.spec, Utc::now());
     let mut created = begin(spec, "ann", &[], now);
-    fix_responders(&mut created, &spec.requesters, &LivePod::of(pod), &registered_responders(pod, []), now);
+    fix_responders(
+        &mut created,
+        &spec.requesters,
+        &LivePod::of(pod),
+        &registered_responders(pod, []),
+        false,
+        now,
+    );
     let mut value = serde_json::to_value(created).unwrap();
     value.as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
     evacuation.status = Some(serde_json::from_value(value).unwrap());
@@ -167,14 +176,13 @@ impl Fixture {
         let pusher = Pusher::new(client.clone(), Vec::new(), 4).unwrap();
         let cluster = Cluster::new(client, leadership, EventSink::default());
         let negotiation = Negotiation::new(&cluster, pusher, 1);
-        let reachability = Arc::clone(&cluster.reachability);
         cluster.features.register(&[Arc::clone(&negotiation) as Arc<dyn Feature>]);
         cluster.view.apply(pod());
         cluster.view.apply(evacuation);
         Self {
-            worker: Worker::new(Arc::clone(&negotiation) as Arc<dyn Feature>, cluster),
+            worker: Worker::new(Arc::clone(&negotiation) as Arc<dyn Feature>, cluster.clone()),
             negotiation,
-            reachability,
+            cluster,
             server,
         }
     }
@@ -524,8 +532,8 @@ async fn a_deadline_acts_although_the_api_takes_no_other_writes_for_a_minute() {
     let fixture = Fixture::leading(asking);
     let now = std::time::Instant::now();
     // It answers 429 all the time: it is busy, and there.
-    fixture.reachability.set_last_write(now.checked_sub(Duration::from_mins(1)).unwrap());
-    assert!(fixture.reachability.is_interrupted(now));
+    *fixture.cluster.reachability() = Reachability::new(now.checked_sub(Duration::from_mins(1)).unwrap());
+    assert!(fixture.cluster.reachability().is_interrupted(now));
     fixture.work_until(2).await;
     assert_eq!(fixture.asked()[..2], ["PUT status", "POST eviction"]);
 }

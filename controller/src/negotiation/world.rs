@@ -1,18 +1,24 @@
 //! State around an Evacuation, which its decision depends on.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, Mutex},
+    time::Instant,
+};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, ResponderState, ResponderStatus, SELF_RESPONDER};
-use evacuation_protocol::{BudgetView, LivePod, PodPhase, PodView, World, silent_since};
+use evacuation_protocol::{
+    BudgetView, GroupPod, LivePod, Member, PodPhase, PodView, Reachability, World, other_members,
+    silent_since,
+};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client};
 use tracing::warn;
 
 use super::evictor::{AttemptId, Attempts};
 use crate::cluster::{
-    CallError, Cluster, ObjectKey, Reachability, ServerClock, TargetPod, View, call, is_finished, node_name,
-    prune_pod,
+    CallError, Cluster, GroupModes, ObjectKey, ServerClock, TargetPod, View, call, group_key, is_finished,
+    lock, node_name,
 };
 
 /// Reader of the state around an Evacuation: pod, node and budgets.
@@ -20,8 +26,9 @@ pub(super) struct WorldReader {
     client: Client,
     view: Arc<View>,
     clock: Arc<ServerClock>,
-    reachability: Arc<Reachability>,
+    reachability: Arc<Mutex<Reachability>>,
     attempts: Arc<Attempts>,
+    group_modes: Arc<GroupModes>,
 }
 
 impl WorldReader {
@@ -33,6 +40,7 @@ impl WorldReader {
             clock: Arc::clone(&cluster.clock),
             reachability: Arc::clone(&cluster.reachability),
             attempts,
+            group_modes: Arc::clone(&cluster.group_modes),
         }
     }
 
@@ -54,7 +62,11 @@ impl WorldReader {
             Some(pod) => self.node_silent_since(evacuation, pod).await,
             None => None,
         };
-        let recovered = self.reachability.recovered_at(Instant::now());
+        let group = match pod {
+            Some(pod) if !is_finished(evacuation) => self.group(evacuation, pod).await,
+            _ => Vec::new(),
+        };
+        let recovered = lock(&self.reachability).recovered_at(Instant::now());
         let index = self.view.index();
         Ok(World {
             pod: PodView::of(pod, uid),
@@ -62,12 +74,28 @@ impl WorldReader {
             budgets: pod
                 .map(|pod| index.budgets_of(pod).iter().map(|budget| BudgetView::of(budget)).collect())
                 .unwrap_or_default(),
+            group,
+            no_room: None,
             turn: false,
             busy: false,
             recovered_at: recovered.map(|moment| self.clock.at(moment)),
             asked: None,
             attempt: self.attempts.view(key, &AttemptId::last(evacuation)),
         })
+    }
+
+    /// Returns the other members of the pod's PodGroup, if they move together.
+    async fn group(&self, evacuation: &Evacuation, pod: &Pod) -> Vec<Member> {
+        let Some(key) = group_key(pod) else { return Vec::new() };
+        if !self.group_modes.moves_together(&key).await {
+            return Vec::new();
+        }
+        let group = self.view.index().group(&key);
+        let pods: Vec<_> = group
+            .iter()
+            .map(|(pod, all)| GroupPod { pod, evacuations: all.iter().map(AsRef::as_ref).collect() })
+            .collect();
+        other_members(evacuation, &pods)
     }
 
     /// Returns the time since which the kubelet of the pod's node does not report. A node that would keep
@@ -106,11 +134,7 @@ impl WorldReader {
         let found = found.filter(|pod| pod.metadata.uid == target.uid);
         match (&found, &target.uid) {
             (None, Some(uid)) => self.view.index().note_gone(&pod_key, uid),
-            (Some(pod), _) => {
-                let mut pod = pod.clone();
-                prune_pod(&mut pod);
-                self.view.apply(pod);
-            }
+            (Some(pod), _) => self.view.apply(pod.clone()),
             (None, None) => {}
         }
         // The watch may have reported the deletion while the read was under way.

@@ -1,6 +1,7 @@
 //! The process: its parts, its start and its end.
 
 mod client;
+mod feature_set;
 mod options;
 mod signal;
 
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use uuid::Uuid;
 
+pub use feature_set::FeatureSet;
 pub use options::Options;
 pub use signal::shutdown_signal;
 
@@ -23,11 +25,12 @@ use crate::{
     builtin::{Gate, Surge},
     cluster::{
         Cluster, EventSink, Feature, Kind, LAST_EVENTS, Leadership, Probe, follow_kinds, hold_lease, probe,
-        publish_events, required_names, serve_metrics, spawn_resync, spawn_workers,
+        publish_events, reporter, required_names, serve_metrics, spawn_resync, spawn_workers,
     },
     drain::{Drains, NodeMarks},
     eviction_request::EvictionRequests,
     negotiation::{Negotiation, Pusher},
+    pod_group::PodGroups,
     refresh::Refresher,
     rule::Rules,
     unasked::Unasked,
@@ -68,13 +71,14 @@ pub enum RunError {
 pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), RunError> {
     // An error means that the process has a provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = client::client(options.kubeconfig.as_deref()).await?;
+    let client = client::client(options.kubeconfig.as_deref(), options.feature_set.agent()).await?;
     let listener = TcpListener::bind(options.metrics_address)
         .await
         .map_err(|source| RunError::Listen { address: options.metrics_address, source })?;
     let pusher = Pusher::new(client.clone(), options.push_allow_cidr.clone(), options.push_per_endpoint)
         .map_err(RunError::Push)?;
-    let identity = identity();
+    let program = options.feature_set.program();
+    let identity = identity(program);
     let leadership = if options.leader_elect { Leadership::standby() } else { Leadership::alone() };
     let events = EventSink::default();
     let cluster = Cluster::new(client.clone(), leadership.clone(), events.clone());
@@ -86,9 +90,13 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     let mut tasks = JoinSet::new();
     let probed = Arc::new(Probe::new(cluster.clone(), required.clone()));
     tasks.spawn(serve_metrics(listener, probed, background.clone()));
-    let publisher =
-        tokio::spawn(publish_events(client.clone(), identity.clone(), events, background.clone()));
-    tasks.spawn(probe(cluster.clone(), background.clone()));
+    let publisher = tokio::spawn(publish_events(
+        client.clone(),
+        reporter(program, identity.clone()),
+        events.published(),
+        background.clone(),
+    ));
+    tasks.spawn(probe(cluster.clone(), options.lease_namespace.clone(), background.clone()));
     let kinds: BTreeSet<Kind> = features.iter().flat_map(|feature| feature.watches()).copied().collect();
     follow_kinds(&cluster, &kinds, &background, &mut tasks);
     for feature in &features {
@@ -100,7 +108,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         let api: Api<Lease> = Api::namespaced(client, &options.lease_namespace);
         lease.spawn(hold_lease(
             api,
-            options.lease_name,
+            options.lease_name.unwrap_or_else(|| program.to_owned()),
             identity,
             leadership.clone(),
             Arc::clone(&cluster.clock),
@@ -123,15 +131,17 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     Ok(())
 }
 
-/// Returns the features of the controller. A new feature is one line here.
+/// Returns the features of the process. A new feature is one line here.
 fn features(cluster: &Cluster, pusher: Pusher, options: &Options) -> Vec<Arc<dyn Feature>> {
+    if options.feature_set == FeatureSet::BuiltInResponders {
+        return vec![Surge::new(cluster), Gate::new(cluster)];
+    }
     let mut features: Vec<Arc<dyn Feature>> = vec![
         Negotiation::new(cluster, pusher, options.workers),
-        Surge::new(cluster),
-        Gate::new(cluster),
         Drains::new(cluster),
         NodeMarks::new(cluster),
         Rules::new(cluster),
+        PodGroups::new(cluster),
         AnnotationCheck::new(cluster, options.refresh.refresh),
     ];
     if options.refresh.refresh {
@@ -177,6 +187,10 @@ async fn lead(
         let lost = tokio::select! {
             () = shutdown.cancelled() => false,
             _ = leads.wait_for(|leads| !*leads) => true,
+            () = cluster.term_restarts() => {
+                info!("starting from fresh lists");
+                true
+            }
             // A worker ends before its term only by a panic. Another process does better than one with fewer.
             _ = workers.join_next() => {
                 error!("a worker ended: this process gives the lease back and ends");
@@ -204,7 +218,7 @@ async fn lead(
 }
 
 /// Returns a name that no other process has, on this host or another.
-fn identity() -> String {
+fn identity(program: &str) -> String {
     let host = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
-    format!("{}_{}", host.as_deref().unwrap_or("evacuation-controller"), Uuid::new_v4())
+    format!("{}_{}", host.as_deref().unwrap_or(program), Uuid::new_v4())
 }

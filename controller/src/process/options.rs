@@ -6,6 +6,7 @@ use clap::{ArgAction, Parser};
 use ipnet::IpNet;
 use machinery_logging::LogOptions;
 
+use super::FeatureSet;
 use crate::{bridges::BridgeOptions, eviction_request::EvictionRequestOptions, refresh::RefreshOptions};
 
 /// The evacuation controller: asks responders and evicts within budgets.
@@ -15,15 +16,20 @@ pub struct Options {
     /// Kubeconfig of the kube-apiserver; without it the pod's own service account is used.
     #[arg(long)]
     pub kubeconfig: Option<PathBuf>,
-    /// Act only while holding a lease; without a lease only one replica may run.
+    /// Features of this process. The built-in responders need rights that nothing else does, so they run as a
+    /// process of their own.
+    #[arg(long, value_enum, default_value = "controller")]
+    pub feature_set: FeatureSet,
+    /// Act only while holding a lease; without a lease only one replica may run, and the gateway needs an
+    /// empty `--controller-lease`.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub leader_elect: bool,
     /// Namespace of the lease.
     #[arg(long, default_value = "evacuation-system")]
     pub lease_namespace: String,
-    /// Name of the lease.
-    #[arg(long, default_value = "evacuation-controller")]
-    pub lease_name: String,
+    /// Name of the lease; by default `evacuation-controller`, or `evacuation-built-in-responders`.
+    #[arg(long)]
+    pub lease_name: Option<String>,
     /// Address of metrics and probes, over plain HTTP.
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub metrics_address: SocketAddr,

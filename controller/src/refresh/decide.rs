@@ -14,6 +14,7 @@ use super::{
     crash_loop::{CrashLoop, Reached, is_crash_looping, new_until, reached, well_since},
     history::{History, ended, owner_uid},
     hold::Hold,
+    limits::Recent,
     names::REQUESTER,
     opt_in::{OptIn, Unreadable},
     owner::{Owned, Owner, owner},
@@ -172,7 +173,7 @@ impl Decision {
                 self.held.extend(waiting().map(|(pod, _)| (Arc::clone(pod), hold.clone())));
                 continue;
             }
-            recent.push(now);
+            recent.add(&snapshot.name, now);
             self.acts.push(Act::Ask(Ask {
                 pod: Arc::clone(pod),
                 crash_loop: crash_loop.clone(),
@@ -215,7 +216,7 @@ fn hold(
     snapshot: &Snapshot,
     owner: Owner,
     history: &History,
-    recent: &[DateTime<Utc>],
+    recent: &Recent,
     limits: &Limits,
     now: DateTime<Utc>,
 ) -> Option<(Hold, Option<DateTime<Utc>>)> {
@@ -232,7 +233,7 @@ fn hold(
         let pod = pod.metadata.name.clone().unwrap_or_default();
         return Some((Hold::NewPod { pod }, Some(until)));
     }
-    limits.room_at(recent, now).map(|until| (Hold::RateLimit, Some(until)))
+    limits.hold(recent, &snapshot.name, now).map(|(hold, until)| (hold, Some(until)))
 }
 
 /// Returns the time since which every pod of an owner is well. `None` if one is not, if there is none, or if

@@ -89,8 +89,8 @@ pub(crate) fn outcome(evacuation: &Evacuation) -> &'static str {
         return "evacuated";
     }
     match status.reason() {
-        Some(FailedReason::Refused) => "refused",
+        Some(FailedReason::Refused | FailedReason::PodGroupRefused) => "refused",
         Some(FailedReason::Canceled) => "canceled",
-        Some(FailedReason::DeadlineGaveUp) | None => "failed",
+        Some(FailedReason::DeadlineGaveUp | FailedReason::Rehearsed) | None => "failed",
     }
 }

@@ -31,6 +31,8 @@ pub(crate) enum Hold {
     },
     /// The limit of requests in a minute is reached in the cluster.
     RateLimit,
+    /// The namespace's share of that limit is reached.
+    NamespaceShare,
 }
 
 impl Hold {
@@ -42,7 +44,7 @@ impl Hold {
             Self::OneAtATime { .. } => Some("RefreshOneAtATime"),
             Self::Backoff { .. } => Some("RefreshBackoff"),
             Self::NewPod { .. } => Some("RefreshAwaitsNewPod"),
-            Self::RateLimit => Some("RefreshRateLimited"),
+            Self::RateLimit | Self::NamespaceShare => Some("RefreshRateLimited"),
         }
     }
 
@@ -55,6 +57,7 @@ impl Hold {
             Self::Backoff { .. } => "backoff",
             Self::NewPod { .. } => "new_pod",
             Self::RateLimit => "rate_limit",
+            Self::NamespaceShare => "namespace_share",
         }
     }
 }
@@ -73,10 +76,14 @@ impl std::fmt::Display for Hold {
             }
             Self::Backoff { until, attempts } => write!(
                 f,
-                "not before {}: pods of its owner were asked to move {attempts} times since they were last well",
-                until.format("%Y-%m-%d %H:%M:%S UTC")
+                "not before {}: pods of its owner were asked to move {attempts} {} since they were last well",
+                until.format("%Y-%m-%d %H:%M:%S UTC"),
+                if *attempts == 1 { "time" } else { "times" },
             ),
             Self::NewPod { pod } => write!(f, "pod {pod} of its owner is new and not ready yet"),
+            Self::NamespaceShare => {
+                f.write_str("many pods of the namespace were asked to move within the last minute")
+            }
             Self::RateLimit => {
                 f.write_str("many pods of the cluster were asked to move within the last minute")
             }

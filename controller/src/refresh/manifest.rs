@@ -1,7 +1,7 @@
 //! The Evacuation of a pod in a crash loop, and its later changes.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester, RequesterKey, Target};
+use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester, RequesterKey};
 use kube::core::ObjectMeta;
 
 use super::{
@@ -27,11 +27,10 @@ pub(crate) fn request(ask: &Ask, limits: &Limits) -> Evacuation {
         annotations: Some([(ATTEMPT.to_owned(), ask.attempt.to_string())].into()),
         ..ObjectMeta::default()
     };
-    let target = Target { pod: PodTarget { name, uid: pod.uid.clone() } };
+    let target = PodTarget { name, uid: pod.uid.clone() };
     let spec = EvacuationSpec {
-        target,
-        requesters: vec![entry],
         ttl_seconds_after_finished: Some(limits.kept_seconds()),
+        ..EvacuationSpec::new(target, vec![entry])
     };
     Evacuation { metadata, ..Evacuation::new("", spec) }
 }

@@ -1,7 +1,8 @@
 //! Names in the API.
 
 /// Name of the requester's entry in each Evacuation that it creates.
-pub(crate) const REQUESTER: &str = "refresh.evacuation.dev/crash-loop";
+pub(crate) use evacuation_api::REFRESH_REQUESTER as REQUESTER;
+
 /// Label of an Evacuation with the UID of the pod's owner.
 pub(crate) const OWNER: &str = "refresh.evacuation.dev/owner";
 /// Annotation of an Evacuation with the number of the attempt since the owner was last well, from 1.

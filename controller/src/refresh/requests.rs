@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use evacuation_api::Evacuation;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ListParams, PostParams},
-};
+use kube::{Api, Client, ResourceExt};
 use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::sync::OnceCell;
 use tracing::{debug, info};
@@ -20,7 +17,7 @@ use super::{
 };
 use crate::cluster::{
     CallError, Cluster, EventSink, Label, Leadership, Notice, ObjectKey, ServerClock, View, call,
-    evacuations, prune_pod, user_name,
+    evacuations, user_name,
 };
 
 /// Writer of the refresher's Evacuations.
@@ -71,7 +68,8 @@ impl Requests {
                 Act::Ask(ask) => self.ask(namespace, ask).await.map(|asked| confirmed &= asked),
                 Act::Withdraw { evacuation, why } => self.withdraw(evacuation, why).await,
                 Act::Settle { evacuation, since } => {
-                    self.replace(&settled(evacuation, *since), "settle").await.map(|_| ())
+                    let settle = |whole: &mut Evacuation| *whole = settled(whole, *since);
+                    self.edit(evacuation, "settle", settle).await.map(|_| ())
                 }
             };
             if let Err(error) = done {
@@ -98,7 +96,7 @@ impl Requests {
         let api = evacuations(&self.client, namespace);
         let created = call(
             format!("ask pod {namespace}/{pod} to move"),
-            api.create(&PostParams::default(), &request(ask, &self.planner.limits)),
+            api.create(&request(ask, &self.planner.limits)),
         )
         .await;
         match created {
@@ -133,17 +131,16 @@ impl Requests {
         let name = ask.pod.name_any();
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let found = call(format!("read pod {namespace}/{name}"), pods.get_opt(&name)).await?;
-        if let Some(mut pod) = found {
-            prune_pod(&mut pod);
+        if let Some(pod) = found {
             self.view.apply(pod);
         } else {
             let uid = ask.pod.metadata.uid.as_deref();
             self.view.remove::<Pod>(&ObjectKey::new(namespace, name), uid);
         }
-        let of_owner = ListParams::default().labels(&format!("{OWNER}={}", ask.owner_uid));
-        let list = evacuations(&self.client, namespace);
+        let of_owner = format!("{OWNER}={}", ask.owner_uid);
+        let api = evacuations(&self.client, namespace);
         let action = format!("list the evacuations of namespace {namespace}");
-        for evacuation in call(action, list.list(&of_owner)).await?.items {
+        for evacuation in call(action, api.labelled(&of_owner)).await?.items {
             self.view.apply(evacuation);
         }
         Ok(())
@@ -151,26 +148,30 @@ impl Requests {
 
     /// Withdraws a request. A withdrawal that comes too late has no effect.
     async fn withdraw(&self, evacuation: &Evacuation, why: &str) -> Result<(), CallError> {
-        let withdrawn = withdrawn(evacuation, self.user().await?);
-        if withdrawn.spec.requesters.len() == evacuation.spec.requesters.len() {
+        let user = self.user().await?;
+        if withdrawn(evacuation, user).spec.requesters.len() == evacuation.spec.requesters.len() {
             return Ok(());
         }
-        let written = self.replace(&withdrawn, "withdraw from").await?;
+        let withdraw = |whole: &mut Evacuation| *whole = withdrawn(whole, user);
+        let written = self.edit(evacuation, "withdraw from", withdraw).await?;
         if written {
             info!(evacuation = %ObjectKey::of(evacuation), "a refresh was withdrawn: {why}");
         }
         Ok(())
     }
 
-    /// Replaces the Evacuation that was decided on. Returns false if it has changed, ended or gone, or if it
+    /// Changes the Evacuation that was decided on. Returns false if it has changed, ended or gone, or if it
     /// is too late. The watch then shows the new state.
-    async fn replace(&self, evacuation: &Evacuation, verb: &str) -> Result<bool, CallError> {
+    async fn edit(
+        &self,
+        evacuation: &Evacuation,
+        verb: &str,
+        change: impl FnOnce(&mut Evacuation),
+    ) -> Result<bool, CallError> {
         self.leadership.check()?;
         let key = ObjectKey::of(evacuation);
         let api = evacuations(&self.client, &key.namespace);
-        let parameters = PostParams::default();
-        let write = api.replace(&key.name, &parameters, evacuation);
-        match call(format!("{verb} evacuation {key}"), write).await {
+        match call(format!("{verb} evacuation {key}"), api.edit(evacuation, change)).await {
             Ok(written) => {
                 self.view.apply(written);
                 Ok(true)

@@ -9,6 +9,7 @@ use kube::core::PartialObjectMeta;
 
 use super::{
     history::{created, owner_uid},
+    limits::Recent,
     opt_in::{OptIn, opt_in},
     owner::ReplicaSets,
 };
@@ -28,15 +29,25 @@ pub(crate) struct Snapshot {
     pub(super) pods: Vec<Arc<Pod>>,
     /// Its Evacuations, of every requester.
     pub(super) evacuations: Vec<Arc<Evacuation>>,
+    /// Name of the namespace.
+    pub(super) name: String,
     /// Times at which this requester asked pods of the whole cluster.
-    pub(super) recent: Vec<DateTime<Utc>>,
+    pub(super) recent: Recent,
 }
 
 impl Snapshot {
     /// Takes the snapshot of a namespace.
     pub(super) fn of(index: &Index, namespace: &str, now: DateTime<Utc>) -> Self {
-        let asked = index.evacuations().map(|(_, evacuation)| evacuation);
+        let mut recent = Recent::default();
+        for (key, evacuation) in index.evacuations().filter(|(_, known)| owner_uid(known).is_some()) {
+            let created = created(evacuation);
+            if created + LATELY > now {
+                recent.add(&key.namespace, created);
+            }
+        }
         Self {
+            name: namespace.to_owned(),
+            recent,
             namespace: index.namespace(namespace).cloned(),
             replica_sets: index
                 .replica_sets_of(namespace)
@@ -46,11 +57,6 @@ impl Snapshot {
             evacuations: index
                 .evacuations_in(namespace)
                 .map(|(_, evacuation)| Arc::clone(evacuation))
-                .collect(),
-            recent: asked
-                .filter(|evacuation| owner_uid(evacuation).is_some())
-                .map(|evacuation| created(evacuation))
-                .filter(|created| *created + LATELY > now)
                 .collect(),
         }
     }

@@ -10,26 +10,27 @@ use kube::{
 };
 use tracing::info;
 
-use crate::cluster::{CallError, Cluster, Leadership, ObjectKey, View, call};
+use crate::cluster::{CallError, Cluster, NotLeading, ObjectKey, View, Writer, call};
 
 /// Writer of rules and of the drains that they open.
 pub(super) struct RuleActs {
-    rules: Api<NodeEvacuationRule>,
-    drains: Api<NodeEvacuation>,
-    leadership: Leadership,
+    client: Client,
+    writer: Writer,
     view: Arc<View>,
 }
 
 impl RuleActs {
     /// Returns a writer that stores what the API returns in the view.
     pub(super) fn new(cluster: &Cluster) -> Self {
-        let client: Client = cluster.client.clone();
-        Self {
-            rules: Api::all(client.clone()),
-            drains: Api::all(client),
-            leadership: cluster.leadership.clone(),
-            view: Arc::clone(&cluster.view),
-        }
+        Self { client: cluster.client.clone(), writer: cluster.writer(), view: Arc::clone(&cluster.view) }
+    }
+
+    fn rules(&self) -> Result<Api<NodeEvacuationRule>, NotLeading> {
+        Ok(Api::all(self.writer.client()?))
+    }
+
+    fn drains(&self) -> Result<Api<NodeEvacuation>, NotLeading> {
+        Ok(Api::all(self.writer.client()?))
     }
 
     /// Writes the status of the rule that was decided on.
@@ -38,17 +39,16 @@ impl RuleActs {
         rule: &NodeEvacuationRule,
         status: &NodeEvacuationRuleStatus,
     ) -> Result<(), CallError> {
-        self.leadership.check()?;
         let next = NodeEvacuationRule { status: Some(status.clone()), ..rule.clone() };
         let (name, parameters) = (rule.name_any(), PostParams::default());
-        let write = self.rules.replace_status(&name, &parameters, &next);
+        let rules = self.rules()?;
+        let write = rules.replace_status(&name, &parameters, &next);
         self.view.apply(call(format!("write the status of nodeevacuationrule {name}"), write).await?);
         Ok(())
     }
 
     /// Carries one act out.
     pub(super) async fn act(&self, rule: &NodeEvacuationRule, act: &RuleAct<'_>) -> Result<(), CallError> {
-        self.leadership.check()?;
         match act {
             RuleAct::Open(drain) => self.open(drain).await,
             RuleAct::SetDeadline(drain, seconds) => self.set_deadline(rule, drain, *seconds).await,
@@ -59,17 +59,18 @@ impl RuleActs {
 
     /// Returns true when the API knows no rule of that name and UID.
     pub(super) async fn is_gone(&self, name: &str, uid: &str) -> Result<bool, CallError> {
-        let live = call(format!("read nodeevacuationrule {name}"), self.rules.get_opt(name)).await?;
+        let rules: Api<NodeEvacuationRule> = Api::all(self.client.clone());
+        let live = call(format!("read nodeevacuationrule {name}"), rules.get_opt(name)).await?;
         Ok(live.is_none_or(|rule| rule.uid().as_deref() != Some(uid)))
     }
 
     /// Deletes a drain. Its finalizer holds it until its requests are withdrawn.
     pub(super) async fn close(&self, drain: &NodeEvacuation) -> Result<(), CallError> {
-        self.leadership.check()?;
         let name = drain.name_any();
         let preconditions = Preconditions { uid: drain.uid(), resource_version: None };
         let parameters = DeleteParams::default().preconditions(preconditions);
-        match call(format!("delete nodeevacuation {name}"), self.drains.delete(&name, &parameters)).await {
+        let drains = self.drains()?;
+        match call(format!("delete nodeevacuation {name}"), drains.delete(&name, &parameters)).await {
             Ok(outcome) => match outcome.left() {
                 Some(deleted) => self.view.apply(deleted),
                 None => self.forget(drain),
@@ -87,7 +88,8 @@ impl RuleActs {
 
     async fn open(&self, drain: &NodeEvacuation) -> Result<(), CallError> {
         let (name, parameters) = (drain.name_any(), PostParams::default());
-        let create = self.drains.create(&parameters, drain);
+        let drains = self.drains()?;
+        let create = drains.create(&parameters, drain);
         self.view.apply(call(format!("create nodeevacuation {name}"), create).await?);
         info!(drain = name, "opened");
         Ok(())
@@ -104,7 +106,8 @@ impl RuleActs {
         requester.deadline_seconds = Some(seconds);
         requester.at_deadline.get_or_insert_with(|| at_deadline(rule));
         let parameters = PostParams::default();
-        let write = self.drains.replace(&name, &parameters, &next);
+        let drains = self.drains()?;
+        let write = drains.replace(&name, &parameters, &next);
         self.view.apply(call(format!("change the deadline of nodeevacuation {name}"), write).await?);
         Ok(())
     }
@@ -113,7 +116,8 @@ impl RuleActs {
         let (name, mut next) = (rule.name_any(), rule.clone());
         next.metadata.finalizers.get_or_insert_default().retain(|finalizer| finalizer != RULE_FINALIZER);
         let parameters = PostParams::default();
-        let write = self.rules.replace(&name, &parameters, &next);
+        let rules = self.rules()?;
+        let write = rules.replace(&name, &parameters, &next);
         match call(format!("release nodeevacuationrule {name}"), write).await {
             Err(error) if error.code() == 404 => Ok(()),
             done => done.map(|_| ()),

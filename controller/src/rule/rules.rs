@@ -173,7 +173,7 @@ fn marks(node: &Node) -> impl PartialEq + use<> {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let conditions = conditions
         .into_iter()
-        .map(|known| (known.type_.clone(), known.status.clone(), known.last_transition_time.clone()));
+        .map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone(), c.last_transition_time.clone()));
     (
         node.metadata.uid.clone(),
         node.metadata.labels.clone(),

@@ -58,7 +58,9 @@ public final class Handler {
                 String names = ((List<?>) request.get("requesters")).stream()
                         .map(requester -> (String) ((Map<?, ?>) requester).get("name"))
                         .collect(Collectors.joining(", "));
-                System.out.println(request.get("action") + " by " + names);
+                // In a rehearsal nobody wants the pod to move: an app says what it would answer, and goes on working.
+                String kind = Boolean.TRUE.equals(request.get("rehearsal")) ? " (a rehearsal)" : "";
+                System.out.println(request.get("action") + " by " + names + kind);
                 review.put("apiVersion", asked.get("apiVersion"));
                 review.put("kind", asked.get("kind"));
                 if (!"Cancel".equals(request.get("action"))) {

@@ -44,6 +44,7 @@ type request struct {
 	Evacuation object      `json:"evacuation"`
 	Pod        object      `json:"pod"`
 	Requesters []requester `json:"requesters"`
+	Rehearsal  bool        `json:"rehearsal"`
 }
 
 type response struct {
@@ -95,7 +96,12 @@ func handle(w http.ResponseWriter, r *http.Request) {
 	for _, requester := range asked.Request.Requesters {
 		names = append(names, requester.Name)
 	}
-	fmt.Printf("%s by %s\n", asked.Request.Action, strings.Join(names, ", "))
+	kind := ""
+	if asked.Request.Rehearsal {
+		// Nobody wants the pod to move: an app says what it would answer, and goes on working.
+		kind = " (a rehearsal)"
+	}
+	fmt.Printf("%s by %s%s\n", asked.Request.Action, strings.Join(names, ", "), kind)
 	reply := review{APIVersion: asked.APIVersion, Kind: asked.Kind}
 	if asked.Request.Action != "Cancel" {
 		reply.Response = decide(asked.Request)

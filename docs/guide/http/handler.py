@@ -41,7 +41,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         request = review["request"]
         wanted_by = ", ".join(requester["name"] for requester in request["requesters"])
-        print(f"{request['action']} by {wanted_by}", flush=True)
+        # In a rehearsal nobody wants the pod to move: an app says what it would answer, and goes on working.
+        kind = " (a rehearsal)" if request.get("rehearsal") else ""
+        print(f"{request['action']} by {wanted_by}{kind}", flush=True)
         if request["action"] != "Cancel":
             review["response"] = answer(request, self.options)
             print(f"answering {self.options.answer}: {self.options.message}", flush=True)

@@ -27,6 +27,7 @@ interface ReviewRequest {
   evacuation: Named;
   pod: Named;
   requesters: { name: string; reason?: string; message?: string }[];
+  rehearsal?: boolean;
 }
 
 interface ReviewResponse {
@@ -94,7 +95,9 @@ async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Prom
   if (!request) {
     throw new Error("not an EvacuationReview");
   }
-  console.log(`${request.action} by ${request.requesters.map((requester) => requester.name).join(", ")}`);
+  // In a rehearsal nobody wants the pod to move: an app says what it would answer, and goes on working.
+  const mark = request.rehearsal ? " (a rehearsal)" : "";
+  console.log(`${request.action} by ${request.requesters.map((requester) => requester.name).join(", ")}${mark}`);
   const reply: Review = { apiVersion, kind };
   if (request.action !== "Cancel") {
     reply.response = decide(request);

@@ -25,19 +25,22 @@ pub(crate) struct Records {
 
 /// All Evacuations. A plain struct: the watch writes it.
 #[derive(Debug, Default)]
-pub(super) struct EvacuationIndex {
+pub(crate) struct EvacuationIndex {
     objects: HashMap<Key, Arc<Evacuation>>,
     by_pod: HashMap<Key, HashSet<Key>>,
-    /// The list that is being received.
-    listed: Vec<Evacuation>,
+    /// The list that is being received. It shares the states that are known already.
+    listed: Vec<Arc<Evacuation>>,
 }
 
 impl EvacuationIndex {
     /// Takes an event of the watch.
-    pub(super) fn take(&mut self, event: &Event<Evacuation>) {
+    pub(crate) fn take(&mut self, event: &Event<Evacuation>) {
         match event {
             Event::Init => self.listed.clear(),
-            Event::InitApply(object) => self.listed.push(object.clone()),
+            Event::InitApply(object) => {
+                let known = self.same(object).unwrap_or_else(|| Arc::new(object.clone()));
+                self.listed.push(known);
+            }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
                 *self = Self::default();
@@ -45,15 +48,27 @@ impl EvacuationIndex {
                     self.apply(object);
                 }
             }
-            Event::Apply(object) => self.apply(object.clone()),
+            Event::Apply(object) => self.apply(Arc::new(object.clone())),
             Event::Delete(object) => self.delete(&key(object)),
         }
     }
 
-    fn apply(&mut self, object: Evacuation) {
+    /// Returns the state of an object that is known already, if it is that very state.
+    fn same(&self, object: &Evacuation) -> Option<Arc<Evacuation>> {
+        let known = self.objects.get(&key(object))?;
+        let state = |object: &Evacuation| (object.uid(), object.resource_version());
+        (object.resource_version().is_some() && state(known) == state(object)).then(|| Arc::clone(known))
+    }
+
+    /// Takes in an object. Rehearsals are left out: their answers are no answers to a request, and an
+    /// Evacuation never becomes one.
+    fn apply(&mut self, object: Arc<Evacuation>) {
+        if object.spec.rehearsal {
+            return;
+        }
         let key = key(&object);
         self.by_pod.entry(pod_key(&object)).or_default().insert(key.clone());
-        self.objects.insert(key, Arc::new(object));
+        self.objects.insert(key, object);
     }
 
     fn delete(&mut self, key: &Key) {
@@ -69,8 +84,13 @@ impl EvacuationIndex {
         }
     }
 
+    /// Returns the Evacuation of that name.
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<Arc<Evacuation>> {
+        self.objects.get(&(namespace.to_owned(), name.to_owned())).cloned()
+    }
+
     /// Returns the Evacuations that concern a pod.
-    pub(super) fn records(&self, namespace: &str, pod: &str, uid: &str) -> Records {
+    pub(crate) fn records(&self, namespace: &str, pod: &str, uid: &str) -> Records {
         let mut records = Records::default();
         let keys = self.by_pod.get(&(namespace.to_owned(), pod.to_owned()));
         for object in keys.into_iter().flatten().filter_map(|key| self.objects.get(key)) {
@@ -139,6 +159,17 @@ mod tests {
         assert_eq!(names(&index.records("shop", "db-1", "2")), [None, None, None]);
         index.take(&Event::Delete(evacuation("c", "2", None)));
         assert_eq!(names(&index.records("shop", "db-0", "2")), [name("d"), name("b"), name("a")]);
+    }
+
+    #[test]
+    fn a_rehearsal_is_no_record_of_a_pod() {
+        let mut index = EvacuationIndex::default();
+        let mut rehearsal = evacuation("a", "1", None);
+        rehearsal.spec.rehearsal = true;
+        index.take(&Event::Apply(rehearsal.clone()));
+        assert_eq!(names(&index.records("shop", "db-0", "1")), [None, None, None]);
+        index.take(&Event::Delete(rehearsal));
+        assert_eq!(index.objects.len(), 0);
     }
 
     #[test]

@@ -1,91 +1,139 @@
 //! Caches of the objects that decisions depend on, kept up by watches.
 
 mod evacuations;
+mod freshness;
+mod groups;
+mod interests;
+mod outages;
+mod projections;
+mod responders;
 mod watch;
 
-use std::sync::{
-    Arc, PoisonError, RwLock,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    fmt::Debug,
+    sync::{Arc, PoisonError, RwLock},
 };
 
+use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, EvacuationResponder};
-use evacuation_protocol::registered_responders;
-use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::{
-    Api, Client,
-    core::PartialObjectMeta,
-    runtime::reflector::{ObjectRef, Store, store},
+use evacuation_protocol::Outage;
+use k8s_openapi::api::{
+    apps::v1::{DaemonSet, ReplicaSet, StatefulSet},
+    core::v1::{Namespace, Node, Pod, ReplicationController},
 };
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    core::PartialObjectMeta,
+    runtime::{
+        reflector::{ObjectRef, Store, store},
+        watcher::Event,
+    },
+};
+use machinery_watch::Projected;
+use serde::de::DeserializeOwned;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub(crate) use self::evacuations::Records;
+pub(crate) use self::{
+    evacuations::{EvacuationIndex, Records},
+    interests::{Interests, Key, SETTLED},
+    outages::Outages,
+};
 use self::{
-    evacuations::EvacuationIndex,
+    freshness::Freshness,
+    groups::{GroupIndex, GroupModes, GroupUnread},
+    projections::{Identity, Kept},
+    responders::ResponderIndex,
     watch::{Follower, Synced, follow},
 };
-use crate::{namespace::NamespaceFacts, pod::prune};
+use crate::{judge::Mate, namespace::NamespaceFacts};
 
 /// The caches. They are filled by watches and answer without waiting.
 pub(crate) struct Cluster {
     client: Client,
     pods: Store<Pod>,
-    responders: Store<EvacuationResponder>,
+    freshness: Arc<Freshness>,
+    groups: Arc<RwLock<GroupIndex>>,
+    group_modes: GroupModes,
+    responders: Arc<RwLock<ResponderIndex>>,
     namespaces: Store<PartialObjectMeta<Namespace>>,
     evacuations: Arc<RwLock<EvacuationIndex>>,
     synced: Vec<(&'static str, Synced)>,
-    /// False while the evacuation API does not answer: the caches may be stale then.
-    api_answers: AtomicBool,
+    /// The caches may be stale in an outage.
+    outages: Arc<Outages>,
 }
 
 impl Cluster {
     /// Starts the watches, which end with `shutdown`.
-    pub(crate) fn start(client: &Client, tasks: &TaskTracker, shutdown: &CancellationToken) -> Arc<Self> {
+    pub(crate) fn start(
+        client: &Client,
+        interests: &Arc<Interests>,
+        outages: &Arc<Outages>,
+        tasks: &TaskTracker,
+        shutdown: &CancellationToken,
+    ) -> Arc<Self> {
         let (pods, mut pod_writer) = store();
-        let (responders, mut responder_writer) = store();
         let (namespaces, mut namespace_writer) = store();
         let evacuations = Arc::new(RwLock::new(EvacuationIndex::default()));
+        let responders = Arc::new(RwLock::new(ResponderIndex::default()));
+        let groups = Arc::new(RwLock::new(GroupIndex::default()));
+        let members = Arc::clone(&groups);
+        let registrations = Arc::clone(&responders);
         let mut synced = Vec::new();
         let mut follower = |name| {
             let known = Synced::default();
             synced.push((name, known.clone()));
             Follower { name, synced: known, shutdown: shutdown.clone() }
         };
+        let freshness = Arc::<Freshness>::default();
+        let events = Arc::clone(&freshness);
         tasks.spawn(follow(
             follower("watch of pods"),
-            Api::<Pod>::all(client.clone()),
-            prune,
-            move |event| pod_writer.apply_watcher_event(event),
+            Api::<Projected<Pod, Kept>>::all(client.clone()),
+            move |event| {
+                pod_writer.apply_watcher_event(event);
+                members.write().unwrap_or_else(PoisonError::into_inner).take(event);
+                // A list begins before the API is asked, and its objects count once it is whole.
+                if matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)) {
+                    events.note();
+                }
+            },
         ));
         tasks.spawn(follow(
             follower("watch of evacuationresponders"),
-            Api::<EvacuationResponder>::all(client.clone()),
-            |object| object.metadata.managed_fields = None,
-            move |event| responder_writer.apply_watcher_event(event),
+            Api::<Projected<EvacuationResponder, Kept>>::all(client.clone()),
+            move |event| registrations.write().unwrap_or_else(PoisonError::into_inner).take(event),
         ));
         tasks.spawn(follow(
             follower("watch of namespaces"),
-            Api::<PartialObjectMeta<Namespace>>::all(client.clone()),
-            |object| {
-                object.metadata.managed_fields = None;
-                object.metadata.annotations = None;
-            },
+            Api::<Projected<PartialObjectMeta<Namespace>, Kept>>::all(client.clone()),
             move |event| namespace_writer.apply_watcher_event(event),
         ));
         let index = Arc::clone(&evacuations);
+        let changes = Arc::clone(interests);
         tasks.spawn(follow(
             follower("watch of evacuations"),
-            Api::<Evacuation>::all(client.clone()),
-            |object| object.metadata.managed_fields = None,
-            move |event| index.write().unwrap_or_else(PoisonError::into_inner).take(event),
+            Api::<Projected<Evacuation, Kept>>::all(client.clone()),
+            move |event| {
+                index.write().unwrap_or_else(PoisonError::into_inner).take(event);
+                changes.take_evacuation(event);
+            },
         ));
+        follow_owners::<ReplicaSet>("watch of replicasets", client, interests, tasks, shutdown);
+        follow_owners::<StatefulSet>("watch of statefulsets", client, interests, tasks, shutdown);
+        follow_owners::<DaemonSet>("watch of daemonsets", client, interests, tasks, shutdown);
+        let name = "watch of replicationcontrollers";
+        follow_owners::<ReplicationController>(name, client, interests, tasks, shutdown);
         Arc::new(Self {
             client: client.clone(),
             pods,
+            freshness,
+            groups,
+            group_modes: GroupModes::new(client.clone()),
             responders,
             namespaces,
             evacuations,
             synced,
-            api_answers: AtomicBool::new(true),
+            outages: Arc::clone(outages),
         })
     }
 
@@ -94,9 +142,19 @@ impl Cluster {
         self.synced.iter().filter(|(_, synced)| !synced.is_set()).map(|(name, _)| *name).collect()
     }
 
+    /// Returns the Evacuation of that name from the cache.
+    pub(crate) fn evacuation(&self, namespace: &str, name: &str) -> Option<Arc<Evacuation>> {
+        self.evacuations.read().unwrap_or_else(PoisonError::into_inner).get(namespace, name)
+    }
+
     /// Returns the pod of that name from the cache.
     pub(crate) fn pod(&self, namespace: &str, name: &str) -> Option<Arc<Pod>> {
         self.pods.get(&ObjectRef::new(name).within(namespace))
+    }
+
+    /// Returns true when the cache of pods is current but for a moment.
+    pub(crate) fn has_fresh_pods(&self) -> bool {
+        self.freshness.is_fresh()
     }
 
     /// Reads the pod of that name live.
@@ -108,6 +166,15 @@ impl Cluster {
         Api::<Pod>::namespaced(self.client.clone(), namespace).get_opt(name).await
     }
 
+    /// Reads the node of that name live.
+    ///
+    /// # Errors
+    ///
+    /// The kube-apiserver did not answer.
+    pub(crate) async fn read_node(&self, name: &str) -> kube::Result<Option<Node>> {
+        Api::<Node>::all(self.client.clone()).get_opt(name).await
+    }
+
     /// Returns the facts of a namespace. An unknown one has no labels.
     pub(crate) fn namespace(&self, name: &str) -> NamespaceFacts {
         let found = self.namespaces.get(&ObjectRef::new(name));
@@ -116,17 +183,43 @@ impl Cluster {
 
     /// Returns true when responders are registered for the pod.
     pub(crate) fn is_registered(&self, pod: &Pod) -> bool {
-        let all = self.responders.state();
-        let registered = registered_responders(pod, all.iter().map(|object| &**object));
-        !registered.entries.is_empty()
+        self.responders.read().unwrap_or_else(PoisonError::into_inner).is_registered(pod)
+    }
+
+    /// Returns the other pods of the pod's PodGroup that move together with it. A group whose mode is not
+    /// known counts as one that does.
+    pub(crate) fn mates(&self, pod: &Pod) -> Vec<Mate> {
+        if self.group_modes.known(pod) == Some(false) {
+            return Vec::new();
+        }
+        let names = self.groups.read().unwrap_or_else(PoisonError::into_inner).others(pod);
+        let namespace = pod.namespace().unwrap_or_default();
+        let found = names.iter().filter_map(|name| self.pod(&namespace, name));
+        let mate = |pod: Arc<Pod>| {
+            let records =
+                self.records(&namespace, &pod.name_any(), pod.metadata.uid.as_deref().unwrap_or_default());
+            Mate { pod, active: records.active, last: records.last }
+        };
+        found.map(mate).collect()
+    }
+
+    /// Returns true when the mode of the pod's PodGroup is known. A pod without a group has none.
+    pub(crate) fn knows_group(&self, pod: &Pod) -> bool {
+        self.group_modes.known(pod).is_some()
+    }
+
+    /// Reads the mode of the pod's PodGroup.
+    ///
+    /// # Errors
+    ///
+    /// The kube-apiserver did not answer.
+    pub(crate) async fn read_group(&self, pod: &Pod) -> Result<(), GroupUnread> {
+        self.group_modes.read(pod).await
     }
 
     /// Returns true when an EvacuationResponder of the namespace has that responder's name.
     pub(crate) fn is_served(&self, namespace: &str, responder: &str) -> bool {
-        let serves = |object: &EvacuationResponder| {
-            object.metadata.namespace.as_deref() == Some(namespace) && object.spec.name == responder
-        };
-        self.responders.find(serves).is_some()
+        self.responders.read().unwrap_or_else(PoisonError::into_inner).is_served(namespace, responder)
     }
 
     /// Returns the Evacuations that concern a pod.
@@ -134,13 +227,25 @@ impl Cluster {
         self.evacuations.read().unwrap_or_else(PoisonError::into_inner).records(namespace, pod, uid)
     }
 
-    /// Returns false while the evacuation API does not answer.
-    pub(crate) fn api_answers(&self) -> bool {
-        self.api_answers.load(Ordering::Relaxed)
+    /// Returns the outage that lasts at that time, if there is one.
+    pub(crate) fn outage(&self, now: DateTime<Utc>) -> Option<Outage> {
+        self.outages.current(now)
     }
+}
 
-    /// Records whether the evacuation API answers. Returns true when that has changed.
-    pub(crate) fn note_api(&self, answers: bool) -> bool {
-        self.api_answers.swap(answers, Ordering::Relaxed) != answers
-    }
+/// Follows a kind of owners. Nothing of them is kept, and the gateway is ready without them: a change only
+/// names the Evacuations to look at.
+fn follow_owners<K>(
+    name: &'static str,
+    client: &Client,
+    interests: &Arc<Interests>,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let follower = Follower { name, synced: Synced::default(), shutdown: shutdown.clone() };
+    let interests = Arc::clone(interests);
+    let api = Api::<Projected<PartialObjectMeta<K>, Identity>>::all(client.clone());
+    tasks.spawn(follow(follower, api, move |event| interests.take_owner(event)));
 }

@@ -4,6 +4,7 @@ use evacuation_api::{DeadlineAction, RefusalPolicy};
 
 use super::{
     caller_match::CallerMatch,
+    callers::patience,
     row::{GraceSource, Row},
 };
 use crate::call::Operation;
@@ -14,8 +15,6 @@ const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 const SCHEDULER: &str = "system:kube-scheduler";
 /// Reasons that taint evictions give a pod before they delete it.
 const TAINT_REASONS: [&str; 2] = ["DeletionByTaintManager", "DeletionByDeviceTaintManager"];
-/// Longest pause between two tries of a workload controller, 1,000 s, and some time more.
-const WORKLOAD_PATIENCE_SECONDS: u32 = 1200;
 /// Time that an app has after a taint. The controller of taints gives up after five tries within 50 ms.
 const TAINT_PATIENCE_SECONDS: u32 = 3600;
 
@@ -23,6 +22,7 @@ const TAINT_PATIENCE_SECONDS: u32 = 3600;
 pub(super) fn built_in() -> Vec<Row> {
     let mut rows = vec![taint_eviction(), preemption()];
     rows.extend(workload_controllers());
+    rows.push(evictor());
     rows.extend(third_parties());
     rows.extend(anyone());
     rows
@@ -74,7 +74,7 @@ fn preemption() -> Row {
 /// Try for ever, with pauses from 5 ms to 1,000 s (Job: 1 s to 60 s). Each has two to five workers in the
 /// whole cluster, which a header would block: they get none.
 fn workload_controllers() -> Vec<Row> {
-    let row = |name: &str, accounts: &[&str], kinds: &[&str], patience_seconds| {
+    let row = |name: &str, accounts: &[&str], kinds: &[&str], follows_owner| {
         let operations = vec![Operation::Delete];
         let by_account = CallerMatch {
             users: controllers(accounts),
@@ -89,7 +89,8 @@ fn workload_controllers() -> Vec<Row> {
         };
         Row {
             matches: vec![by_account, by_owner],
-            patience_seconds,
+            patience_seconds: patience(name),
+            follows_owner,
             count_deletions: true,
             ..Row::named(name)
         }
@@ -99,12 +100,35 @@ fn workload_controllers() -> Vec<Row> {
             "replicaset",
             &["replicaset-controller", "replication-controller"],
             &["ReplicaSet", "ReplicationController"],
-            WORKLOAD_PATIENCE_SECONDS,
+            true,
         ),
-        row("statefulset", &["statefulset-controller"], &["StatefulSet"], WORKLOAD_PATIENCE_SECONDS),
-        row("daemonset", &["daemon-set-controller"], &["DaemonSet"], WORKLOAD_PATIENCE_SECONDS),
-        row("job", &["job-controller"], &["Job"], 90),
+        row("statefulset", &["statefulset-controller"], &["StatefulSet"], true),
+        row("daemonset", &["daemon-set-controller"], &["DaemonSet"], true),
+        row("job", &["job-controller"], &["Job"], false),
     ]
+}
+
+/// Kubernetes' own evictor behind EvictionRequests, as its draft is: it tries with pauses from 5 s to 10 min.
+/// Its account is not settled, so the row knows the names of the controllers in the drafts. With one user for
+/// all controllers it is the only one that evicts.
+fn evictor() -> Row {
+    let operations = vec![Operation::Evict];
+    let accounts = controllers(&[
+        "imperative-eviction*",
+        "imperativeeviction*",
+        "eviction-request*",
+        "evictionrequest*",
+    ]);
+    let by_account =
+        CallerMatch { users: accounts, operations: operations.clone(), ..CallerMatch::default() };
+    let by_manager =
+        CallerMatch { users: texts(&[CONTROLLER_MANAGER]), operations, ..CallerMatch::default() };
+    Row {
+        matches: vec![by_account, by_manager],
+        patience_seconds: patience("eviction-request"),
+        grace_period: GraceSource::Caller,
+        ..Row::named("eviction-request")
+    }
 }
 
 /// Drainers that are installed into clusters, by the usual names of their service accounts.
@@ -114,6 +138,7 @@ fn third_parties() -> Vec<Row> {
             users: accounts.iter().map(|account| format!("system:serviceaccount:*:{account}")).collect(),
             ..CallerMatch::default()
         }],
+        patience_seconds: patience(name),
         grace_period: GraceSource::Caller,
         ..Row::named(name)
     };
@@ -136,7 +161,8 @@ fn third_parties() -> Vec<Row> {
         },
         // Tries with pauses up to 10 s for ever.
         row("karpenter", &["karpenter"]),
-        // One try a cycle, of 5 min by default. A header would hold up its other evictions.
+        // One try a cycle, of 5 min by default, and a cycle takes its time. A header would hold up its other
+        // evictions.
         Row {
             on_refusal: RefusalPolicy::GiveUp,
             patience_seconds: 600,
@@ -163,6 +189,7 @@ fn anyone() -> Vec<Row> {
     vec![
         Row {
             matches: vec![CallerMatch { operations: vec![Operation::Evict], ..CallerMatch::default() }],
+            patience_seconds: patience("eviction"),
             grace_period: GraceSource::Caller,
             ..Row::named("eviction")
         },
@@ -189,7 +216,7 @@ fn texts(all: &[&str]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{
-        config::row::Table,
+        config::{callers::CALLERS, row::Table},
         testing::{call_of, pod_of},
     };
 
@@ -220,10 +247,29 @@ mod tests {
             (controller("descheduler-sa"), Evict, &plain, "descheduler"),
             (controller("vpa-updater"), Evict, &plain, "vpa-updater"),
             (controller("kured"), Evict, &plain, "kured"),
+            (controller("imperative-eviction-responder-controller"), Evict, &plain, "eviction-request"),
+            (CONTROLLER_MANAGER.to_owned(), Evict, &plain, "eviction-request"),
+            // A tenant's account of that name is no part of Kubernetes.
+            ("system:serviceaccount:shop:evictionrequest-controller".to_owned(), Evict, &plain, "eviction"),
         ];
         let rows = Table::new(Vec::new());
         for (user, operation, pod, expected) in table {
             assert_eq!(rows.row(&call_of(&user, operation), pod).name, expected, "{user} {operation:?}");
+        }
+    }
+
+    #[test]
+    fn each_row_remembers_its_callers_for_longer_than_their_longest_pause() {
+        let rows = built_in();
+        for caller in CALLERS {
+            let row = rows.iter().find(|row| row.name == caller.row).expect(caller.row);
+            let forgets = row.at_deadline == DeadlineAction::GiveUp;
+            // A try takes up to a second, and comes late on a busy machine.
+            let needed = caller.longest_pause_seconds * 6 / 5;
+            assert!(!forgets || row.patience_seconds >= needed, "{}: {row:?}", caller.name);
+        }
+        for row in &rows {
+            assert!(CALLERS.iter().any(|caller| caller.row == row.name), "{} has no caller", row.name);
         }
     }
 

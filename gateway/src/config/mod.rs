@@ -5,14 +5,19 @@
 
 mod built_in;
 mod caller_match;
+mod callers;
 mod file;
+mod reference;
 mod reload;
 mod row;
 mod validation;
 
-pub use self::file::{ConfigurationError, check};
 pub(crate) use self::{
     file::read,
     reload::{ConfigurationFile, ConfigurationGauges},
     row::{GraceSource, Row, RowAct, Table},
+};
+pub use self::{
+    file::{ConfigurationError, check},
+    reference::reference,
 };

@@ -3,22 +3,17 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use arc_swap::ArcSwap;
+use machinery_watch::follow_file;
 use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
-use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     file::{ConfigurationError, read_error, table},
     row::Table,
 };
-
-/// Interval between reads of the file. Kubernetes changes the file of a ConfigMap by a symbolic link on the
-/// folder, which only reading it detects.
-const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The state of the configuration, for metrics.
 #[derive(Clone, Debug, Default)]
@@ -57,38 +52,20 @@ impl ConfigurationFile {
         let text = read(&path).await?;
         let current = ArcSwap::from_pointee(table(&path, &text)?);
         let this = Arc::new(Self { current, gauges });
-        tokio::spawn(shutdown.run_until_cancelled_owned(Arc::clone(&this).follow(path, text)));
+        let file = Arc::clone(&this);
+        tokio::spawn(shutdown.run_until_cancelled_owned(async move {
+            follow_file(&path, text, |content| match content {
+                Ok(text) => file.take(&path, text),
+                Err(source) => file.reject(&read_error(&path, source)),
+            })
+            .await;
+        }));
         Ok(this)
     }
 
     /// Returns the table in use.
     pub(crate) fn table(&self) -> Arc<Table> {
         self.current.load_full()
-    }
-
-    async fn follow(self: Arc<Self>, path: PathBuf, mut seen: Vec<u8>) {
-        let mut ticks = tokio::time::interval(INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut unreadable = false;
-        loop {
-            ticks.tick().await;
-            match read(&path).await {
-                Ok(text) => {
-                    unreadable = false;
-                    if text != seen {
-                        self.take(&path, &text);
-                        seen = text;
-                    }
-                }
-                Err(error) => {
-                    if !std::mem::replace(&mut unreadable, true) {
-                        self.reject(&error);
-                    }
-                    // The same text counts as new once the file can be read again.
-                    seen.clear();
-                }
-            }
-        }
     }
 
     fn take(&self, path: &Path, text: &[u8]) {
@@ -118,6 +95,10 @@ async fn read(path: &Path) -> Result<Vec<u8>, ConfigurationError> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use machinery_watch::FILE_INTERVAL;
+
     use super::*;
     use crate::{
         call::Operation,
@@ -151,7 +132,7 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             // The file is read by a thread, which a paused clock does not wait for.
             for _ in 0..100 {
-                tokio::time::sleep(INTERVAL).await;
+                tokio::time::sleep(FILE_INTERVAL).await;
                 std::thread::sleep(Duration::from_millis(1));
             }
             assert_eq!((row_of(&configuration).as_str(), gauges.valid.get()), (row, valid));

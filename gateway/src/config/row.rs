@@ -38,6 +38,9 @@ pub(crate) struct Row {
     /// Time after a refusal in which further calls are answered from its record.
     #[serde(default = "default_ask_again_after")]
     pub(crate) ask_again_after_seconds: u32,
+    /// True when an entry leaves once the pod's controller no longer wants the deletion.
+    #[serde(default)]
+    pub(crate) follows_owner: bool,
     /// Source of the grace period of the eviction.
     #[serde(default)]
     pub(crate) grace_period: GraceSource,
@@ -99,6 +102,7 @@ impl Row {
             patience_seconds: DEFAULT_PATIENCE_SECONDS,
             at_deadline: give_up(),
             ask_again_after_seconds: DEFAULT_ASK_AGAIN_AFTER_SECONDS,
+            follows_owner: false,
             grace_period: GraceSource::default(),
             retry_after_seconds: 0,
             count_deletions: false,
@@ -129,6 +133,11 @@ impl Table {
     pub(crate) fn new(first: Vec<Row>) -> Self {
         let rows = first.into_iter().chain(built_in()).collect();
         Self { rows, last: Row::named("unknown") }
+    }
+
+    /// Returns the row of that name. A row of the file comes before a built-in one.
+    pub(crate) fn named(&self, name: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == name)
     }
 
     /// Returns the row of a call for a pod.

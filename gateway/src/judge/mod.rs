@@ -2,18 +2,25 @@
 
 mod entry;
 mod exemption;
+mod group;
+mod outage;
+mod patience;
 mod progress;
 mod reply;
+mod successor;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{DeadlineAction, Evacuation, RefusalPolicy, Requester};
-use evacuation_protocol::has_expired;
+use evacuation_protocol::{Outage, has_expired, needs_none};
 use k8s_openapi::api::core::v1::Pod;
 
-use self::{entry::entry, exemption::exemption, progress::Progress};
+use self::{entry::entry, exemption::exemption, progress::Progress, successor::Meaning};
 pub(crate) use self::{
     exemption::{Trusted, is_forced},
+    group::Mate,
+    outage::WayOut,
     reply::Reply,
+    successor::other_node,
 };
 use crate::{
     call::{Call, Operation},
@@ -26,6 +33,7 @@ use crate::{
 pub(crate) struct Facts<'a> {
     pub(crate) call: &'a Call,
     pub(crate) pod: &'a Pod,
+    pub(crate) sight: Sight,
     /// True when responders are registered for the pod.
     pub(crate) registered: bool,
     pub(crate) namespace: NamespaceFacts,
@@ -35,9 +43,31 @@ pub(crate) struct Facts<'a> {
     pub(crate) last: Option<&'a Evacuation>,
     /// The Evacuation that ended last of an earlier pod of the same name.
     pub(crate) predecessor: Option<&'a Evacuation>,
+    /// The other pods of the pod's PodGroup, if they move together with it.
+    pub(crate) group: &'a [Mate],
     pub(crate) row: &'a Row,
     pub(crate) trusted: &'a Trusted,
+    /// The outage that lasts now, if there is one.
+    pub(crate) outage: Option<Outage>,
+    /// Maximum time from the start of an outage in which an answer holds.
+    pub(crate) longest_hold: TimeDelta,
     pub(crate) now: DateTime<Utc>,
+}
+
+/// Certainty of the view of the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// The pod is from the cache. By now another may have its name, or it may have changed.
+    Cached {
+        /// True when the watch of pods has delivered something a moment ago.
+        fresh: bool,
+    },
+    /// The kube-apiserver has just shown the pod.
+    Live {
+        /// True when the node of the earlier pod of this name takes no more pods like this one, and the node
+        /// of this pod does.
+        drained_before: bool,
+    },
 }
 
 /// Reason for which a call passes without a question.
@@ -70,6 +100,24 @@ pub(crate) enum Pass {
 }
 
 impl Pass {
+    /// Returns true when a cached pod is not enough for this pass: a later pod of the name could be another
+    /// matter, or the pod itself after a change.
+    ///
+    /// Most calls are for pods without responders. Those pass by a fresh cache, so that they cost no request.
+    fn needs_look(self, fresh: bool) -> bool {
+        match self {
+            Self::Exempt | Self::OwnNamespace | Self::NamespaceTerminating => false,
+            Self::Row | Self::Unregistered => !fresh,
+            Self::Leaving
+            | Self::OtherPod
+            | Self::RespondersDone
+            | Self::Forced
+            | Self::BlockedTooLong
+            | Self::Counted
+            | Self::Uncounted => true,
+        }
+    }
+
     /// Returns the word for metrics.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -103,35 +151,53 @@ pub(crate) enum Verdict {
     },
     /// The caller waits, and nothing is written.
     Wait(Reply),
+    /// The call passes because of an outage.
+    Open(WayOut),
     /// The deletion is to count against budgets. The entry is to be written if a budget holds it back.
     Count(Box<Requester>),
+    /// The cached pod is not enough: the live one decides.
+    Look,
 }
 
-/// Decides about a call.
+/// Decides about a call. No call passes by a cached pod that may have changed.
 pub(crate) fn judge(facts: &Facts<'_>) -> Verdict {
+    let usual = without_outage(facts);
+    let verdict = match facts.outage {
+        Some(outage) => outage::in_outage(facts, outage, usual),
+        None => usual,
+    };
+    match (facts.sight, &verdict) {
+        (Sight::Cached { fresh }, Verdict::Pass(pass)) if pass.needs_look(fresh) => Verdict::Look,
+        (Sight::Cached { fresh: false }, Verdict::Open(_)) => Verdict::Look,
+        _ => verdict,
+    }
+}
+
+/// Decides about a call by its objects alone.
+fn without_outage(facts: &Facts<'_>) -> Verdict {
     if let Some(pass) = exemption(facts) {
         return Verdict::Pass(pass);
     }
     if facts.row.act == RowAct::Pass {
         return Verdict::Pass(Pass::Row);
     }
-    if let Some(gone) = progress::replaced(facts) {
-        return Verdict::Wait(gone);
-    }
     let counts =
         facts.namespace.counts && facts.row.count_deletions && facts.call.operation == Operation::Delete;
     if let Some(active) = facts.active {
-        return match Progress::of(active, facts.now) {
-            Progress::Asking => ask_or_wait(facts, active),
-            Progress::Done { .. } if !counts => Verdict::Pass(Pass::RespondersDone),
-            Progress::Done { blocked_for } => {
-                let limit = i64::from(facts.row.blocked_patience_seconds);
-                if blocked_for.is_some_and(|time| time.num_seconds() >= limit) {
-                    return Verdict::Pass(Pass::BlockedTooLong);
-                }
-                ask_or_wait(facts, active)
+        let progress = if group::is_held(facts, active) { Progress::Asking } else { Progress::of(active) };
+        return match progress {
+            Progress::Done if !counts => Verdict::Pass(Pass::RespondersDone),
+            Progress::Done if active.status.as_ref().is_some_and(needs_none) => {
+                Verdict::Pass(Pass::Uncounted)
             }
+            Progress::Done if patience::is_over(facts, active) => Verdict::Pass(Pass::BlockedTooLong),
+            Progress::Asking | Progress::Done => ask_or_wait(facts, active),
         };
+    }
+    match successor::meaning(facts) {
+        Some(Meaning::Earlier(gone)) => return Verdict::Wait(gone),
+        Some(Meaning::Unclear) => return Verdict::Look,
+        None => {}
     }
     if facts.row.on_refusal != RefusalPolicy::Override
         && let Some(refused) = progress::refused(facts)

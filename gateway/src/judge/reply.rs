@@ -11,6 +11,8 @@ use crate::{call::Call, config::Row};
 
 /// Maximum length of a responder's own words, in bytes.
 const MAX_WORDS: usize = 300;
+/// Cause of a reply to a caller whom an answer holds up in an outage.
+const HELD: &str = "AnswerHeld";
 
 /// The reply to a caller whose call does not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,10 +45,33 @@ impl Reply {
         Self::with(call, evacuation, &text, row.retry_after_seconds, "EvacuationInProgress")
     }
 
+    /// Returns the reply to a caller whom the answer of the app holds up in an outage, until then at the
+    /// latest. `outage` names that in words.
+    pub(super) fn held(
+        call: &Call,
+        row: &Row,
+        evacuation: &Evacuation,
+        outage: &str,
+        until: DateTime<Utc>,
+    ) -> Self {
+        let of_mate = mate(call, evacuation);
+        let text =
+            format!("{}: {of_mate}{}; {outage}, and this answer holds", call.target(), state(evacuation));
+        let text = format!("{text} until {} at the latest", stamp(until));
+        Self::with(call, evacuation, &text, row.retry_after_seconds, HELD)
+    }
+
+    /// Returns true when the answer of the app holds the caller up in an outage.
+    pub(crate) fn is_held(&self) -> bool {
+        self.cause == HELD
+    }
+
     /// Returns the reply to a caller whose question was refused a short time ago. It has no Retry-After, so
     /// that a person reads it at once.
     pub(super) fn refused(call: &Call, ended: &Evacuation, message: &str, until: DateTime<Utc>) -> Self {
-        let text = format!("{}: {}; it is asked again from {}", call.target(), words(message), stamp(until));
+        let of_mate = mate(call, ended);
+        let said = words(message);
+        let text = format!("{}: {of_mate}{said}; it is asked again from {}", call.target(), stamp(until));
         Self::with(call, ended, &text, 0, "EvacuationRefused")
     }
 
@@ -72,8 +97,19 @@ impl Reply {
         }
     }
 
+    /// Returns the reply to a caller whose entry found no room, in the words of the limit or quota.
+    pub(crate) fn no_room(call: &Call, row: &Row, message: &str) -> Self {
+        Self { cause: "EvacuationLimit", ..Self::blocked(call, row, message) }
+    }
+
+    /// Returns the reply to a caller whose pod has an Evacuation or a registration that cannot be read, in
+    /// the words of the evacuation API.
+    pub(crate) fn unreadable(call: &Call, row: &Row, message: &str) -> Self {
+        Self { cause: "EvacuationUnreadable", ..Self::blocked(call, row, message) }
+    }
+
     /// Returns the reply to a user with too many calls in progress.
-    pub(crate) fn busy(call: &Call) -> Self {
+    pub(crate) fn busy(call: &Call, retry_after_seconds: u32) -> Self {
         Self {
             code: 429,
             reason: "TooManyRequests",
@@ -82,9 +118,21 @@ impl Reply {
                 call.target(),
                 call.user.name
             ),
-            retry_after_seconds: 1,
+            retry_after_seconds,
             cause: "TooManyCalls",
             evacuation: None,
+        }
+    }
+
+    /// Returns the reply to a call for which every slot of the gateway is taken.
+    pub(crate) fn gateway_busy(call: &Call, row: &Row) -> Self {
+        Self {
+            message: format!(
+                "{}: all users together have too many calls in progress, and its app was not asked yet",
+                call.target()
+            ),
+            cause: "GatewayBusy",
+            ..Self::busy(call, row.retry_after_seconds)
         }
     }
 
@@ -116,6 +164,13 @@ impl Reply {
     }
 }
 
+/// Returns the start of a sentence about another pod of the called pod's PodGroup. Nothing for that pod
+/// itself.
+fn mate(call: &Call, evacuation: &Evacuation) -> String {
+    let pod = &evacuation.spec.target.pod.name;
+    if *pod == call.pod { String::new() } else { format!("pod {pod} of the same PodGroup: ") }
+}
+
 /// Returns the state of an Evacuation in words.
 fn state(evacuation: &Evacuation) -> String {
     let status = evacuation.status.as_ref();
@@ -123,10 +178,11 @@ fn state(evacuation: &Evacuation) -> String {
     if let Some(active) = responders.iter().find(|responder| responder.state == ResponderState::Active) {
         return answer(active);
     }
-    if responders.iter().any(|responder| responder.state == ResponderState::Inactive) {
-        return "its responders are not asked yet".to_owned();
-    }
     let blocked = status.and_then(|status| status.true_condition(ConditionType::Blocked));
+    if responders.iter().any(|responder| responder.state == ResponderState::Inactive) {
+        let why = blocked.map(|condition| format!(": {}", words(&condition.message))).unwrap_or_default();
+        return format!("its responders are not asked yet{why}");
+    }
     match blocked {
         Some(condition) => format!("every responder is done, and {}", words(&condition.message)),
         None => "every responder is done, and the eviction follows".to_owned(),
@@ -147,7 +203,7 @@ fn answer(responder: &ResponderStatus) -> String {
         None => {
             let since = responder.active_time.map(|time| format!(" at {}", stamp(time.0)));
             let since = since.unwrap_or_default();
-            format!("responder {name} was asked{since} whether the pod may move, and has not answered")
+            format!("responder {name} was asked{since} whether the pod may move, and has not answered{own}")
         }
     }
 }

@@ -1,5 +1,7 @@
-use chrono::TimeDelta;
 use serde_json::{Value, json};
+
+mod group;
+mod outage;
 
 use super::*;
 use crate::{
@@ -21,12 +23,15 @@ fn at(seconds: i64) -> Value {
 struct Case {
     call: Call,
     pod: Pod,
+    sight: Sight,
     registered: bool,
     namespace: NamespaceFacts,
     active: Option<Evacuation>,
     last: Option<Evacuation>,
     predecessor: Option<Evacuation>,
+    group: Vec<Mate>,
     table: Table,
+    outage: Option<Outage>,
 }
 
 /// Returns a call of that user for a registered pod that nobody has asked.
@@ -34,12 +39,15 @@ fn case(user: &str, operation: Operation) -> Case {
     Case {
         call: call_of(user, operation),
         pod: pod_of(None, None),
+        sight: Sight::Live { drained_before: false },
         registered: true,
         namespace: NamespaceFacts::default(),
         active: None,
         last: None,
         predecessor: None,
+        group: Vec::new(),
         table: Table::new(Vec::new()),
+        outage: None,
     }
 }
 
@@ -69,13 +77,17 @@ impl Case {
         judge(&Facts {
             call: &self.call,
             pod: &self.pod,
+            sight: self.sight,
             registered: self.registered,
             namespace: self.namespace,
             active: self.active.as_ref(),
             last: self.last.as_ref(),
             predecessor: self.predecessor.as_ref(),
+            group: &self.group,
             row: self.table.row(&self.call, &self.pod),
             trusted: &trusted,
+            outage: self.outage,
+            longest_hold: TimeDelta::seconds(900),
             now: now(),
         })
     }
@@ -343,20 +355,122 @@ fn a_caller_that_overrides_refusals_is_not_answered_by_an_old_one() {
     taint.asks();
 }
 
+/// Returns Alice's eviction of a pod on node-a that was made 10 s ago. She asked for the pod before it 50 s
+/// ago, on that node, and its Evacuation ended so many seconds ago.
+fn successor(node_before: &str, ended_seconds: i64) -> Case {
+    let mut status = ended("Evacuated", "Evicted", -ended_seconds);
+    status["nodeName"] = json!(node_before);
+    status["requesters"] = json!([{
+        "owner": "alice", "name": "gateway.evacuation.dev/eviction", "user": "the-gateway", "time": at(-20),
+        "joinedTime": at(-50),
+    }]);
+    let mut case = Case { predecessor: Some(evacuation(&entry_until(50), &status)), ..evict() };
+    case.pod.metadata.creation_timestamp = Some(serde_json::from_value(at(-10)).unwrap());
+    case
+}
+
 #[test]
 fn a_retry_that_reaches_the_successor_of_the_pod_is_told_that_the_pod_is_gone() {
-    let before = |seconds| evacuation(&entry_until(50), &ended("Evacuated", "Evicted", seconds));
-    let mut case = evict();
-    case.predecessor = Some(before(-29));
-    let reply = case.waits();
+    let reply = successor("node-a", 29).waits();
     assert_eq!((reply.code, reply.reason), (404, "NotFound"));
     // Later, for another caller, and with a UID, it is a new request.
-    case.predecessor = Some(before(-31));
+    successor("node-a", 31).asks();
+    for user in ["bob", "alice"] {
+        let mut case = successor("node-a", 29);
+        case.call.user.name = user.to_owned();
+        case.call.uid = (user == "alice").then(|| "pod-1".to_owned());
+        case.asks();
+    }
+    // A successor without a node can hold up no drain.
+    let mut pending = successor("node-b", 29);
+    pending.pod.spec.as_mut().unwrap().node_name = None;
+    assert_eq!(pending.waits().code, 404);
+}
+
+/// # Attack
+///
+/// - Attacker: a user who drains two nodes, one after the other
+/// - Act: takes the end of a pod on the first node for the end of its successor on the second
+/// - Promise: 10
+#[test]
+fn a_successor_on_another_node_is_asked_unless_only_the_earlier_node_is_drained() {
+    for known in ["node-b", ""] {
+        successor(known, 1).asks();
+    }
+    let drained = |case: Case| Case { sight: Sight::Live { drained_before: true }, ..case };
+    assert_eq!(drained(successor("node-b", 1)).waits().code, 404);
+    let mut deletion = drained(successor("node-b", 1));
+    deletion.call.operation = Operation::Delete;
+    deletion.asks();
+}
+
+#[test]
+fn a_caller_that_first_asked_after_the_successor_was_made_means_the_successor() {
+    let made = |seconds: i64| {
+        let mut case = successor("node-a", 1);
+        case.pod.metadata.creation_timestamp = Some(serde_json::from_value(at(seconds)).unwrap());
+        case
+    };
+    made(-51).asks();
+    assert_eq!(made(-50).waits().code, 404, "a pod can move within a second");
+}
+
+#[test]
+fn a_caller_is_told_of_an_earlier_pod_only_when_the_present_one_was_read() {
+    let mut case = Case { sight: Sight::Cached { fresh: true }, ..successor("node-a", 1) };
+    assert_eq!(case.judge(), Verdict::Look);
+    case.predecessor = None;
     case.asks();
-    let mut other = Case { predecessor: Some(before(-1)), ..self::case("bob", Operation::Evict) };
-    other.asks();
-    other.call = Call { uid: Some("pod-1".to_owned()), ..evict().call };
-    other.asks();
+}
+
+/// # Attack
+///
+/// - Attacker: a network that holds up the gateway's watch of pods
+/// - Act: lets an eviction pass by the state of an earlier pod, or of the pod before it registered
+/// - Promise: 10, 11
+#[test]
+fn no_call_passes_by_a_cached_pod_that_may_have_changed() {
+    let cached = |fresh, case| Case { sight: Sight::Cached { fresh }, ..case };
+    let leaving = || {
+        let mut case = evict();
+        case.pod.status.as_mut().unwrap().phase = Some("Failed".to_owned());
+        case
+    };
+    let other = || {
+        let mut case = evict();
+        case.call.uid = Some("pod-0".to_owned());
+        case
+    };
+    let responded = || Case { active: Some(evacuation(&entry_until(50), &done())), ..evict() };
+    for fresh in [true, false] {
+        for case in [leaving(), other(), responded()] {
+            assert_eq!(cached(fresh, case).judge(), Verdict::Look);
+        }
+        // The user and the namespace say enough, and an entry names the pod by its UID.
+        assert_eq!(cached(fresh, case("the-controller", Operation::Evict)).passes(), Some(Pass::Exempt));
+        cached(fresh, evict()).asks();
+    }
+    let plain = || Case { registered: false, ..evict() };
+    assert_eq!(cached(true, plain()).passes(), Some(Pass::Unregistered));
+    assert_eq!(cached(false, plain()).judge(), Verdict::Look);
+}
+
+#[test]
+fn the_evacuation_of_the_present_pod_comes_before_that_of_an_earlier_one() {
+    let mut case = successor("node-a", 1);
+    case.active = Some(evacuation(&entry_until(50), &asking()));
+    assert_eq!(case.waits().code, 429);
+    case.active = Some(evacuation(&entry_until(50), &done()));
+    assert_eq!(case.passes(), Some(Pass::RespondersDone));
+    // It refused this caller's question.
+    let mut refused = successor("node-a", 10);
+    let mut status = ended("Failed", "Refused", -1);
+    status["requesters"] =
+        serde_json::to_value(&refused.predecessor.as_ref().unwrap().status.as_ref().unwrap().requesters)
+            .unwrap();
+    refused.last = Some(evacuation(&json!([]), &status));
+    let reply = refused.waits();
+    assert_eq!((reply.code, reply.cause), (429, "EvacuationRefused"));
 }
 
 #[test]
@@ -391,31 +505,82 @@ fn a_deletion_by_a_workload_controller_is_counted_where_the_namespace_says_so() 
     assert_eq!(Case { registered: true, ..counted() }.asks().name, "gateway.evacuation.dev/replicaset");
 }
 
+/// Returns a counted deletion whose Evacuation every responder is done with. Its own entry was made so many
+/// seconds ago, and the condition Blocked has been True for an hour, now with that reason.
+fn held_back(joined: i64, reason: &str, budget_seconds: Option<i64>) -> Case {
+    blocked_saying(joined, reason, budget_seconds, "budget web allows no disruption")
+}
+
+/// Returns the same with that message.
+fn blocked_saying(joined: i64, reason: &str, budget_seconds: Option<i64>, message: &str) -> Case {
+    let mut status = done();
+    status["conditions"] = json!([{
+        "type": "Blocked", "status": "True", "reason": reason, "message": message,
+        "lastTransitionTime": at(-3600),
+    }]);
+    status["eviction"] = json!({"budgetBlockedTime": budget_seconds.map(|seconds| at(-seconds))});
+    let entry = counted().table.row(&counted().call, &counted().pod).entry_name();
+    let record = |owner: &str, name: &str, joined: i64| json!({"owner": owner, "name": name, "user": owner, "time": at(-1), "joinedTime": at(-joined)});
+    // Another requester, such as a drain, has waited for the whole time.
+    status["requesters"] = json!([record("drain", "a.b/c", 3600), record(RS, &entry, joined)]);
+    let entries = json!([
+        {"owner": "drain", "name": "a.b/c"},
+        {"owner": RS, "name": entry, "deadline": at(1100), "atDeadline": "GiveUp"},
+    ]);
+    Case { active: Some(evacuation(&entries, &status)), ..counted() }
+}
+
 #[test]
 fn a_counted_deletion_waits_for_the_budget_until_its_time_is_over() {
-    let blocked = |seconds: i64, reason: &str| {
-        let mut status = done();
-        status["conditions"] = json!([{
-            "type": "Blocked", "status": "True", "reason": reason, "message": "budget web allows no disruption",
-            "lastTransitionTime": at(-seconds),
-        }]);
-        let entry = counted().table.row(&counted().call, &counted().pod).entry_name();
-        let entries = json!([{
-            "owner": RS, "name": entry, "deadline": at(1100), "atDeadline": "GiveUp",
-        }]);
-        Case { active: Some(evacuation(&entries, &status)), ..counted() }
-    };
+    let blocked = |seconds, reason| held_back(seconds, reason, Some(seconds));
     let reply = blocked(1799, "BudgetExhausted").waits();
     assert!(
         reply.message.contains("every responder is done, and budget web allows no disruption"),
         "{reply:?}"
     );
     assert_eq!(blocked(1800, "BudgetExhausted").passes(), Some(Pass::BlockedTooLong));
+    // After a scale-down to 0 the eviction API evicts none of the pods.
+    let needs = "The disruption budget web needs 0 healthy pods and has 2 currently";
+    assert_eq!(blocked_saying(1, "BudgetExhausted", Some(1), needs).passes(), Some(Pass::Uncounted));
+    blocked_saying(1, "EvictionRejected", None, needs).waits();
     // Another block, such as by a webhook, is no matter of the ledger.
-    blocked(1800, "EvictionRejected").waits();
+    held_back(1800, "EvictionRejected", None).waits();
     // Without the label the deletion passes.
     let plain = Case { namespace: NamespaceFacts::default(), ..blocked(1, "BudgetExhausted") };
     assert_eq!(plain.passes(), Some(Pass::RespondersDone));
+}
+
+/// # Attack
+///
+/// - Attacker: a requester whose Evacuation of a pod has been held back by a budget for long
+/// - Act: leaves the way past the budget open to the first deletion that a workload controller tries
+/// - Promise: 8
+#[test]
+fn a_deletion_does_not_pass_a_budget_by_the_patience_of_another_requester() {
+    held_back(0, "BudgetExhausted", Some(3600)).waits();
+    held_back(1799, "BudgetExhausted", Some(3600)).waits();
+    assert_eq!(held_back(1800, "BudgetExhausted", Some(3600)).passes(), Some(Pass::BlockedTooLong));
+    // An entry that expired, or left, has no patience any more: the caller begins anew.
+    let mut expired = held_back(1800, "BudgetExhausted", Some(3600));
+    let entry = expired.active.as_ref().unwrap().spec.requesters[1].clone();
+    let active = expired.active.as_mut().unwrap().status.as_mut().unwrap();
+    let deadline = json!({"deadlines": [{
+        "owner": RS, "requester": entry.name, "time": at(-1), "action": "GiveUp", "reached": true,
+    }], "onRefusal": "Wait"});
+    active.policy = serde_json::from_value(deadline).unwrap();
+    assert!(matches!(expired.judge(), Verdict::Ask { expired_in: Some(_), .. }));
+    let mut left = held_back(1800, "BudgetExhausted", Some(3600));
+    let active = left.active.as_mut().unwrap();
+    active.spec.requesters.pop();
+    active.status.as_mut().unwrap().requesters[1].left_time = Some((now() - TimeDelta::seconds(9)).into());
+    left.asks();
+}
+
+#[test]
+fn time_under_another_reason_than_a_budget_is_no_time_under_a_budget() {
+    // The condition has been True for an hour, first because a responder refused.
+    held_back(3600, "BudgetExhausted", Some(1799)).waits();
+    assert_eq!(held_back(3600, "BudgetExhausted", Some(1800)).passes(), Some(Pass::BlockedTooLong));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod client;
 mod options;
+mod path_token;
 mod probe;
 mod signal;
 mod tls;
@@ -16,34 +17,41 @@ use std::{
     time::Duration,
 };
 
-use actix_web::{App, HttpServer};
+use actix_web::{App, HttpServer, dev::Server, web::ServiceConfig};
+use chrono::TimeDelta;
+use futures::future::join_all;
 use machinery_auth::{ServingCertificate, ServingCertificateError};
 use machinery_client::ConnectError;
+use rustls::ServerConfig;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{info, warn};
 
 pub use self::options::Options;
+use self::{path_token::PathToken, probe::Probes};
 use crate::{
     asking::Asker,
-    cluster::Cluster,
+    attestation::Attestations,
+    cluster::{Cluster, Interests, Outages},
     config::{ConfigurationError, ConfigurationFile},
-    events::{EventSink, publish},
+    events::{EventSink, LAST_EVENTS, publish_events, reporter},
     gateway::Gateway,
+    interest::Withdrawal,
     judge::Trusted,
     ledger::Ledger,
     limiter::Limiter,
     metrics::Metrics,
+    path_tokens::PathTokens,
     rights::Rights,
-    webhook::{observed, webhooks},
+    webhook::{decisions, observed, warnings_only},
 };
 
-/// Number of threads that serve the webhooks.
+/// Number of threads that serve the webhooks which decide.
 const WORKERS: usize = 2;
+/// Number of threads that serve the webhook which warns.
+const WARNING_WORKERS: usize = 1;
 /// Seconds in which calls in progress are answered when the process ends.
 const SHUTDOWN_SECONDS: u64 = 5;
-/// Maximum time for publishing the last Events.
-const LAST_EVENTS: Duration = Duration::from_secs(2);
 /// Maximum time in which a client sends the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which an idle connection of the kube-apiserver is kept.
@@ -110,11 +118,35 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     let client = client::client(options.kubeconfig.as_deref()).await?;
 
     let tasks = TaskTracker::new();
-    let cluster = Cluster::start(&client, &tasks, &shutdown);
-    let (events, queue) = EventSink::new(metrics.events_dropped.clone());
-    let publisher = tokio::spawn(publish(client.clone(), queue));
-    tasks.spawn(probe::probe(client.clone(), Arc::clone(&cluster), shutdown.clone()));
+    let interests = Arc::<Interests>::default();
+    let outages = Arc::<Outages>::default();
+    let cluster = Cluster::start(&client, &interests, &outages, &tasks, &shutdown);
+    let withdrawal = Withdrawal {
+        client: client.clone(),
+        cluster: Arc::clone(&cluster),
+        configuration: Arc::clone(&configuration),
+        interests,
+        users: options.trusted_user.clone(),
+        withdrawn: metrics.entries_withdrawn.clone(),
+    };
+    tasks.spawn(withdrawal.run(shutdown.clone()));
+    let events = EventSink::new(metrics.events_dropped.clone());
+    let last_events = CancellationToken::new();
+    let publisher =
+        tokio::spawn(publish_events(client.clone(), reporter(), events.published(), last_events.clone()));
+    let probes = Probes::new(&client, &options.own_namespace, &options.controller_lease, outages);
+    tasks.spawn(probes.run(shutdown.clone()));
+    let tokens = Arc::<PathTokens>::default();
+    let secret = (options.own_namespace.as_str(), options.path_secret.as_str());
+    let configuration_name = options.webhook_configuration.as_str();
+    let attestations =
+        options.require_attestation.then(|| Arc::new(Attestations::new(client.clone(), configuration_name)));
+    let path_token =
+        PathToken::new(&client, secret, configuration_name, (Arc::clone(&tokens), attestations.clone()));
+    tasks.spawn(path_token.run(shutdown.clone()));
     let gateway = Arc::new(Gateway {
+        tokens,
+        attestations,
         cluster,
         configuration,
         asker: Asker::new(client.clone()),
@@ -124,6 +156,7 @@ pub async fn run(options: Options) -> Result<(), RunError> {
         events,
         metrics,
         closing: AtomicBool::new(false),
+        longest_hold: TimeDelta::seconds(options.hold_answers_seconds.into()),
         trusted: Trusted { users: options.trusted_user.clone(), namespace: options.own_namespace.clone() },
     });
 
@@ -138,36 +171,51 @@ pub async fn run(options: Options) -> Result<(), RunError> {
             .run();
     let metrics_handle = metrics_server.handle();
     tokio::spawn(metrics_server);
-    let webhook_gateway = Arc::clone(&gateway);
-    let server = HttpServer::new(move || App::new().configure(webhooks(Arc::clone(&webhook_gateway))))
-        .workers(WORKERS)
-        .disable_signals()
-        .client_request_timeout(HEAD_TIMEOUT)
-        .keep_alive(KEEP_ALIVE)
-        .shutdown_timeout(SHUTDOWN_SECONDS)
-        .bind_rustls_0_23(options.address, tls)
-        .map_err(|source| RunError::Listen { address: options.address, source })?
-        .run();
-    info!(address = %options.address, "serving");
-    let handle = server.handle();
+    let decide_server = serve(options.address, WORKERS, tls.clone(), {
+        let gateway = Arc::clone(&gateway);
+        move || decisions(Arc::clone(&gateway))
+    })?;
+    let warn_server = serve(options.warnings_address, WARNING_WORKERS, tls, {
+        let gateway = Arc::clone(&gateway);
+        move || warnings_only(Arc::clone(&gateway))
+    })?;
+    info!(address = %options.address, warnings = %options.warnings_address, "serving");
+    let handles = [decide_server.handle(), warn_server.handle()];
     let stop = async {
         signal::terminated().await?;
         info!("shutting down");
         gateway.closing.store(true, Ordering::Relaxed);
         tokio::time::sleep(Duration::from_secs(options.shutdown_delay_seconds)).await;
-        handle.stop(true).await;
+        join_all(handles.iter().map(|handle| handle.stop(true))).await;
         Ok(())
     };
-    // The server ends before the stop is done only by a failure.
-    let result = tokio::try_join!(server, stop).map(drop).map_err(RunError::Serve);
+    // A server ends before the stop is done only by a failure.
+    let result = tokio::try_join!(decide_server, warn_server, stop).map(drop).map_err(RunError::Serve);
     shutdown.cancel();
     metrics_handle.stop(false).await;
     tasks.close();
     tasks.wait().await;
-    // With the last sink the publisher ends.
-    drop(gateway);
-    if timeout(LAST_EVENTS, publisher).await.is_err() {
+    last_events.cancel();
+    if timeout(LAST_EVENTS * 2, publisher).await.is_err() {
         warn!("the last events were not published in time");
     }
     result
+}
+
+/// Starts a server of webhooks over TLS, with so many threads.
+fn serve<C: FnOnce(&mut ServiceConfig)>(
+    address: SocketAddr,
+    workers: usize,
+    tls: ServerConfig,
+    configure: impl Fn() -> C + Clone + Send + 'static,
+) -> Result<Server, RunError> {
+    let server = HttpServer::new(move || App::new().configure(configure()))
+        .workers(workers)
+        .disable_signals()
+        .client_request_timeout(HEAD_TIMEOUT)
+        .keep_alive(KEEP_ALIVE)
+        .shutdown_timeout(SHUTDOWN_SECONDS)
+        .bind_rustls_0_23(address, tls)
+        .map_err(|source| RunError::Listen { address, source })?;
+    Ok(server.run())
 }

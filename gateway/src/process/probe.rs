@@ -1,34 +1,84 @@
-//! A probe of the evacuation API. While that does not answer, the caches may be stale.
+//! Probes of the evacuation API and of the controller's lease.
+//!
+//! They depend on no object of a tenant: the probe of the API lists the project's own namespace.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use chrono::Utc;
 use evacuation_api::Evacuation;
-use kube::{Api, Client, api::ListParams};
+use evacuation_protocol::{OutageCause, Proof, lease_renewed};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client, Resource};
 use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::cluster::Cluster;
+use crate::cluster::Outages;
 
 /// Interval between two probes.
-const INTERVAL: Duration = Duration::from_secs(2);
+const INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time of a probe.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Probes the evacuation API until the shutdown.
-pub(super) async fn probe(client: Client, cluster: Arc<Cluster>, shutdown: CancellationToken) {
-    let api: Api<Evacuation> = Api::all(client);
-    let first = ListParams::default().limit(1);
-    let mut ticks = tokio::time::interval(INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
-        let answered = matches!(timeout(TIMEOUT, api.list(&first)).await, Ok(Ok(_)));
-        if cluster.note_api(answered) {
-            if answered {
-                info!("the evacuation API answers again");
-            } else {
-                warn!("the evacuation API does not answer: calls pass unasked");
+/// The two things that are probed.
+pub(super) struct Probes {
+    client: Client,
+    /// Path of the project's own Evacuations.
+    path: String,
+    /// API and name of the controller's lease; `None` when no lease is to be looked at.
+    lease: Option<(Api<Lease>, String)>,
+    outages: Arc<Outages>,
+}
+
+impl Probes {
+    /// Returns the probes in that namespace of the project. An empty `lease` is not looked at.
+    pub(super) fn new(client: &Client, namespace: &str, lease: &str, outages: Arc<Outages>) -> Self {
+        let api = Api::namespaced(client.clone(), namespace);
+        Self {
+            client: client.clone(),
+            path: Evacuation::url_path(&(), Some(namespace)),
+            lease: (!lease.is_empty()).then(|| (api, lease.to_owned())),
+            outages,
+        }
+    }
+
+    /// Probes until the shutdown.
+    pub(super) async fn run(self, shutdown: CancellationToken) {
+        let mut ticks = tokio::time::interval(INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut known = None;
+        while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
+            tokio::join!(self.probe_api(), self.read_lease());
+            let cause = self.outages.current(Utc::now()).map(|outage| outage.cause);
+            if std::mem::replace(&mut known, cause) != cause {
+                match cause {
+                    Some(OutageCause::Api) => {
+                        warn!("the evacuation API does not answer: unanswered calls pass, answers hold");
+                    }
+                    Some(OutageCause::Leaderless) => {
+                        warn!("no controller leads: unanswered calls pass after a while, answers hold");
+                    }
+                    None => info!("the outage is over"),
+                }
             }
+        }
+    }
+
+    async fn probe_api(&self) {
+        let reply = timeout(TIMEOUT, machinery_client::probe(&self.client, &self.path)).await.ok().flatten();
+        let proof = reply
+            .and_then(|reply| Proof::of_reply(reply.status.as_u16(), reply.store_written, reply.server_time));
+        self.outages.probed(proof, Instant::now());
+    }
+
+    /// Reads the lease. Without a reply nothing is known of it.
+    async fn read_lease(&self) {
+        let Some((api, name)) = &self.lease else { return };
+        if let Ok(Ok(lease)) = timeout(TIMEOUT, api.get_opt(name)).await {
+            self.outages.lease_read(lease.as_ref().and_then(lease_renewed), Instant::now());
         }
     }
 }

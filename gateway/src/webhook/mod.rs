@@ -1,32 +1,53 @@
-//! The webhooks over HTTP: `/evict`, `/delete` and `/pods`, and the probes.
+//! The webhooks over HTTP, each followed by the secret token, and the probes.
+//!
+//! `/evict` and `/delete` decide. `/warn` has a server of its own.
 
+mod access;
 pub(crate) mod review;
 
 use std::sync::Arc;
 
 use actix_web::{
     HttpResponse,
+    middleware::from_fn,
     web::{self, Bytes, Data, PayloadConfig, ServiceConfig},
 };
-use k8s_openapi::api::core::v1::Pod;
 use kube::core::{DynamicObject, admission::AdmissionReview};
 
+use self::access::{admit, reject};
 use self::review::{ReviewError, deletion, eviction, read, reply, warned, written};
 use crate::{gateway::Gateway, metrics::Metrics, warnings::warnings};
 
 /// Maximum size of a review. It holds at most two objects of 1.5 MB each.
 const MAX_BODY: usize = 8 << 20;
 
-/// Adds the webhooks and the probes to an actix `App`.
-pub(crate) fn webhooks(gateway: Arc<Gateway>) -> impl FnOnce(&mut ServiceConfig) {
+/// Adds the webhooks that decide, and the probes, to an actix `App`.
+pub(crate) fn decisions(gateway: Arc<Gateway>) -> impl FnOnce(&mut ServiceConfig) {
+    move |config| {
+        config
+            .service(web::resource("/evict/{token}").wrap(from_fn(admit)).route(web::post().to(evict)))
+            .service(web::resource("/delete/{token}").wrap(from_fn(admit)).route(web::post().to(delete)))
+            .configure(only_with_token(gateway));
+    }
+}
+
+/// Adds the webhook that warns, and the probes, to an actix `App`.
+pub(crate) fn warnings_only(gateway: Arc<Gateway>) -> impl FnOnce(&mut ServiceConfig) {
+    move |config| {
+        config
+            .service(web::resource("/warn/{token}").wrap(from_fn(admit)).route(web::post().to(warn)))
+            .configure(only_with_token(gateway));
+    }
+}
+
+/// Adds what both servers have: the probes, the bound of a body, and the rejection of other paths.
+fn only_with_token(gateway: Arc<Gateway>) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         config
             .app_data(Data::from(gateway))
             .app_data(PayloadConfig::new(MAX_BODY))
-            .route("/evict", web::post().to(evict))
-            .route("/delete", web::post().to(delete))
-            .route("/pods", web::post().to(warn))
-            .configure(probes);
+            .configure(probes)
+            .default_service(web::to(reject));
     }
 }
 
@@ -61,9 +82,9 @@ async fn delete(gateway: Data<Gateway>, body: Bytes) -> HttpResponse {
 }
 
 async fn answer_delete(gateway: &Gateway, body: &[u8]) -> Result<HttpResponse, ReviewError> {
-    let request = read::<Pod>(body)?;
-    let (call, pod) = deletion(&request)?;
-    let answer = gateway.answer(&call, Some(pod)).await;
+    let request = read::<DynamicObject>(body)?;
+    let (call, shown) = deletion(&request)?;
+    let answer = gateway.answer(&call, Some(shown)).await;
     Ok(respond(gateway, &reply(&request, &call, answer)))
 }
 
@@ -112,6 +133,9 @@ async fn ready(gateway: Data<Gateway>) -> HttpResponse {
         return HttpResponse::ServiceUnavailable().body("not ready: shutting down\n");
     }
     match gateway.cluster.not_synced().as_slice() {
+        [] if !gateway.tokens.is_known() => {
+            HttpResponse::ServiceUnavailable().body("not ready: token of the webhooks' paths\n")
+        }
         [] => HttpResponse::Ok().body("ok\n"),
         missing => HttpResponse::ServiceUnavailable().body(format!("not ready: {}\n", missing.join(", "))),
     }

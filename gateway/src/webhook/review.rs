@@ -1,9 +1,6 @@
 //! AdmissionReviews: from the kube-apiserver's question to a call, and from the answer to its reply.
 
-use k8s_openapi::{
-    api::{authentication::v1, core::v1::Pod},
-    apimachinery::pkg::apis::meta::v1::DeleteOptions,
-};
+use k8s_openapi::{api::authentication::v1, apimachinery::pkg::apis::meta::v1::DeleteOptions};
 use kube::{
     Resource,
     core::{
@@ -17,9 +14,10 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
+    answer::Answer,
     call::{Call, Operation},
-    gateway::Answer,
     judge::Reply,
+    pod::Shown,
 };
 
 /// Key of the audit annotation with the verdict. The kube-apiserver puts the webhook's name before it.
@@ -63,13 +61,19 @@ pub(crate) fn eviction(request: &AdmissionRequest<DynamicObject>) -> Result<Call
     Ok(call(request, Operation::Evict, pod, &options))
 }
 
-/// Returns the call of a deletion, and its pod. For a collection the request has no name.
-pub(crate) fn deletion(request: &AdmissionRequest<Pod>) -> Result<(Call, Pod), ReviewError> {
-    let pod = request.old_object.clone().ok_or(ReviewError::Missing("oldObject"))?;
-    let name = pod.metadata.name.clone().ok_or(ReviewError::Missing("name"))?;
+/// Returns the call of a deletion, and the state of its pod. For a collection the request has no name.
+///
+/// Nothing else of the pod is taken from the body: the gateway judges by its own view of the pod.
+pub(crate) fn deletion(request: &AdmissionRequest<DynamicObject>) -> Result<(Call, Shown<'_>), ReviewError> {
+    let old = request.old_object.as_ref().ok_or(ReviewError::Missing("oldObject"))?;
+    let name = old.metadata.name.clone().ok_or(ReviewError::Missing("name"))?;
     let options = request.options.as_ref().map(|options| DeleteOptions::deserialize(&options.0));
     let options = options.transpose().map_err(ReviewError::Decode)?.unwrap_or_default();
-    Ok((call(request, Operation::Delete, name, &options), pod))
+    let shown = Shown {
+        uid: old.metadata.uid.as_deref().unwrap_or_default(),
+        resource_version: old.metadata.resource_version.as_deref().unwrap_or_default(),
+    };
+    Ok((call(request, Operation::Delete, name, &options), shown))
 }
 
 fn call<K: Resource>(
@@ -188,19 +192,20 @@ mod tests {
 
     #[test]
     fn a_deletion_is_read_from_the_old_object_also_where_the_request_names_none() {
-        let old = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0", "namespace": "shop", "uid": "p"}});
+        let old = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0", "namespace": "shop", "uid": "p", "resourceVersion": "7"}});
         let options = json!({
             "apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions", "gracePeriodSeconds": 5,
             "propagationPolicy": "Background", "preconditions": {"uid": "p"},
         });
         let body = review(&json!({"oldObject": old, "object": null, "options": options, "dryRun": true}));
-        let (call, pod) = deletion(&read::<Pod>(&body).unwrap()).unwrap();
+        let request = read::<DynamicObject>(&body).unwrap();
+        let (call, shown) = deletion(&request).unwrap();
         assert_eq!((call.pod.as_str(), call.namespace.as_str()), ("db-0", "shop"));
         assert_eq!((call.grace_period_seconds, call.uid.as_deref()), (Some(5), Some("p")));
         assert!(call.propagates && call.dry_run);
         assert_eq!(call.user.groups, ["dev"]);
         assert_eq!(call.user.extra_value("k"), Some("v"));
-        assert_eq!(pod.metadata.uid.as_deref(), Some("p"));
+        assert_eq!(shown, Shown { uid: "p", resource_version: "7" });
     }
 
     #[test]
@@ -224,10 +229,12 @@ mod tests {
 
     #[test]
     fn a_caller_that_waits_gets_a_429_with_its_cause_and_one_that_passes_gets_none() {
-        let body = review(&json!({"name": "db-0", "oldObject": {"metadata": {"name": "db-0"}}}));
-        let request = read::<Pod>(&body).unwrap();
+        let body = review(
+            &json!({"name": "db-0", "oldObject": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0"}}}),
+        );
+        let request = read::<DynamicObject>(&body).unwrap();
         let call = call_of("alice", Operation::Delete);
-        let waits = reply(&request, &call, Answer::Wait(Reply::busy(&call)));
+        let waits = reply(&request, &call, Answer::Wait(Reply::busy(&call, 1)));
         let sent = serde_json::to_value(&waits).unwrap();
         assert_eq!(sent["response"]["uid"], "u1");
         assert_eq!(sent["response"]["allowed"], false);
@@ -242,10 +249,10 @@ mod tests {
 
     #[test]
     fn a_body_that_is_no_review_is_an_error() {
-        assert!(matches!(read::<Pod>(b"{"), Err(ReviewError::Decode(_))));
+        assert!(matches!(read::<DynamicObject>(b"{"), Err(ReviewError::Decode(_))));
         let empty = br#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}"#;
-        assert!(matches!(read::<Pod>(empty), Err(ReviewError::NoRequest)));
-        let request = read::<Pod>(&review(&json!({}))).unwrap();
+        assert!(matches!(read::<DynamicObject>(empty), Err(ReviewError::NoRequest)));
+        let request = read::<DynamicObject>(&review(&json!({}))).unwrap();
         assert!(matches!(deletion(&request), Err(ReviewError::Missing("oldObject"))));
     }
 }

@@ -12,21 +12,17 @@ mod turn;
 
 use std::fmt::Debug;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use evacuation_api::{
     Answer as Word, Evacuation, EvacuationResponse, EvacuationResponseSpec, EvacuationResponseStatus, GROUP,
     SELF_RESPONDER, SelfEvacuation,
 };
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ListParams, PostParams},
-    core::NamespaceResourceScope,
-};
+use kube::{Api, Client, Resource, ResourceExt, api::PostParams, core::NamespaceResourceScope};
 use serde::de::DeserializeOwned;
 
 pub use self::flags::Answer;
 use self::{flags::Whose, pod_token::pod_client, turn::turn};
-use crate::{Exit, output::say, plain::plain, why::newest};
+use crate::{Exit, output::say, plain::plain, pod_evacuation::evacuation_of};
 
 impl Answer {
     /// Carries the command out.
@@ -36,8 +32,7 @@ impl Answer {
     /// The Evacuation does not exist, the responder is not Active, or the caller may not answer for it.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let mut spec = self.spec().map_err(anyhow::Error::msg)?;
-        let config = self.connection.config().await?;
-        let client = Client::try_from(config.clone())?;
+        let client = self.connection.client().await?;
         let evacuation = self.find(&client).await?;
         let responder = turn(&evacuation, self.as_responder.as_deref()).map_err(anyhow::Error::msg)?;
         spec.responder = Some(responder.clone());
@@ -45,7 +40,7 @@ impl Answer {
         spec.pod_uid.clone_from(&evacuation.spec.target.pod.uid);
         let name = evacuation.name_any();
         let recorded = if responder == SELF_RESPONDER {
-            let client = pod_client(&client, config, &evacuation).await?;
+            let client = pod_client(&self.connection, &client, &evacuation).await?;
             post::<SelfEvacuation>(client, &name, spec.clone()).await
         } else {
             post::<Evacuation>(client, &name, spec.clone()).await
@@ -63,19 +58,12 @@ impl Answer {
             Whose::Evacuation(name) => {
                 api.get(name).await.with_context(|| format!("evacuation {namespace}/{name} cannot be read"))
             }
-            Whose::Pod(pod) => {
-                let of_pod = ListParams::default().fields(&format!("spec.target.pod.name={pod}"));
-                let all = api.list(&of_pod).await;
-                let all =
-                    all.with_context(|| format!("evacuations of pod {namespace}/{pod} cannot be listed"))?;
-                let Some(evacuation) = newest(all.items) else {
-                    bail!(
-                        "nobody asks pod {namespace}/{pod} to move; to ask it: kubectl create evacuation -n \
-                         {namespace} {pod}"
-                    );
-                };
-                Ok(evacuation)
-            }
+            Whose::Pod(pod) => evacuation_of(client, pod).await?.with_context(|| {
+                format!(
+                    "nobody asks pod {namespace}/{pod} to move; to ask it: kubectl create evacuation -n \
+                     {namespace} {pod}"
+                )
+            }),
         }
     }
 }

@@ -6,15 +6,17 @@ use k8s_openapi::api::{
     authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
     core::v1::{Pod, ServiceAccount},
 };
-use kube::{Api, Client, Config, api::PostParams, config::AuthInfo};
+use kube::{Api, Client, api::PostParams, config::AuthInfo};
+
+use crate::connection::NamespacedConnection;
 
 /// Life of the token, in seconds: the shortest that the API takes.
 const TOKEN_SECONDS: i64 = 600;
 
 /// Returns a client that acts as the target pod of the Evacuation.
 pub(super) async fn pod_client(
+    connection: &NamespacedConnection,
     client: &Client,
-    mut config: Config,
     evacuation: &Evacuation,
 ) -> anyhow::Result<Client> {
     let target = &evacuation.spec.target.pod;
@@ -46,6 +48,7 @@ pub(super) async fn pod_client(
     })?;
     let token = issued.status.context("the API issued no token")?.token;
     // Nothing of the caller's own identity may remain, such as a client certificate.
+    let mut config = connection.config().await?;
     config.auth_info = serde_json::from_value::<AuthInfo>(serde_json::json!({"token": token}))?;
-    Ok(Client::try_from(config)?)
+    connection.client_of(config)
 }

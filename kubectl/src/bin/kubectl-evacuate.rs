@@ -1,6 +1,7 @@
-//! `kubectl evacuate node NODE`: drain nodes by asking; show, pause and cancel drains.
+//! `kubectl evacuate node NODE`: drain nodes by asking; show, change, pause and cancel drains.
 //! `kubectl evacuate why POD`: show why a pod has not moved. `kubectl evacuate answer`: answer in place of a
-//! responder. `kubectl evacuate lint -f FILE`: check manifests.
+//! responder. `kubectl evacuate check`: check the installation. `kubectl evacuate lint -f FILE`: check
+//! manifests.
 
 use kubectl_evacuate::{Evacuate, run};
 

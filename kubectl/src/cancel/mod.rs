@@ -1,11 +1,13 @@
-//! `kubectl evacuate cancel NAME|NODE...`
+//! `kubectl evacuate cancel NAME|NODE|pod/POD...`
 
 mod cordon;
+mod departing;
 mod find;
+mod pod;
 
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use evacuation_api::{ConditionType, Evacuation, NodeEvacuation};
 use evacuation_protocol::is_finished;
@@ -17,32 +19,46 @@ use kube::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use self::{cordon::cordon, find::find};
+use self::{
+    cordon::cordon,
+    departing::{departing, terminating},
+    find::find,
+};
 use crate::{
     Exit,
-    connection::Connection,
+    connection::NamespacedConnection,
+    drain_ref::DrainRef,
     duration::timeout,
     entry::has_entry,
-    output::say,
+    output::tell,
+    set::{Target, target},
     watching::{drains, is_refused},
 };
 
 /// Maximum time that the command waits when no limit is wanted.
 const FOR_EVER: Duration = Duration::from_hours(24 * 365);
 
-/// Cancel drains: take their requests back, and uncordon the nodes that they cordoned.
+/// Cancel drains: take their requests back, and uncordon the nodes that they cordoned. Or take your request
+/// for one pod back.
 ///
-/// The command waits until the responders know, and prints what it left.
+/// For a drain the command waits until the responders know, and prints what it left.
 #[derive(Args, Debug)]
 pub struct Cancel {
-    /// Names of NodeEvacuations, or nodes: node/NAME, or the name of a node that is drained alone by you.
-    #[arg(value_name = "NAME|NODE", required = true)]
-    names: Vec<String>,
+    /// Names of NodeEvacuations, or nodes: node/NAME, or the name of a node that is drained alone by you; or
+    /// pods as pod/NAME.
+    #[arg(value_name = "NAME|NODE|pod/NAME", required = true, value_parser = target)]
+    names: Vec<Target>,
+    /// Of pods: name of the entry in spec.requesters to take back; your only one by default.
+    #[arg(long, value_name = "DOMAIN/NAME")]
+    requester: Option<String>,
+    /// Of pods: owner of the entry to take back; you by default. Another's entry needs the verb override.
+    #[arg(long, value_name = "USER")]
+    owner: Option<String>,
     /// Stop waiting after this time, with exit code 3; 0 means never. The cancellation continues.
     #[arg(long, value_name = "DURATION", value_parser = timeout, default_value = "2m")]
     timeout: Duration,
     #[command(flatten)]
-    connection: Connection,
+    connection: NamespacedConnection,
 }
 
 /// A drain that was deleted and is perhaps not gone.
@@ -62,12 +78,16 @@ impl Cancel {
         let client = self.connection.client().await?;
         let api: Api<NodeEvacuation> = Api::all(client.clone());
         let mut wanted: Vec<NodeEvacuation> = Vec::new();
-        for name in &self.names {
-            for drain in find(&client, &api, name).await? {
+        let (pods, drains) = self.targets()?;
+        for name in drains {
+            for drain in find(&client, name).await? {
                 if wanted.iter().all(|known| known.uid() != drain.uid()) {
                     wanted.push(drain);
                 }
             }
+        }
+        for name in pods {
+            pod::cancel(&client, name, self.owner.as_deref(), self.requester.as_deref()).await?;
         }
         let mut canceled = Vec::new();
         for drain in wanted {
@@ -80,9 +100,26 @@ impl Cancel {
                 eprintln!("timeout: the cancellation of nodeevacuation {name} continues");
                 return Ok(Exit::TimedOut);
             };
-            say(format_args!("nodeevacuation {name} canceled: {}", left?))?;
+            tell(format_args!("nodeevacuation {name} canceled: {}", left?))?;
         }
         Ok(Exit::Done)
+    }
+}
+
+impl Cancel {
+    /// Returns the pods and the drains that are named.
+    fn targets(&self) -> anyhow::Result<(Vec<&str>, Vec<&DrainRef>)> {
+        let (mut pods, mut drains) = (Vec::new(), Vec::new());
+        for name in &self.names {
+            match name {
+                Target::Pod(pod) => pods.push(pod.as_str()),
+                Target::Drain(drain) => drains.push(drain),
+            }
+        }
+        if pods.is_empty() && (self.owner.is_some() || self.requester.is_some()) {
+            bail!("--owner and --requester choose a request for a pod: name it as pod/NAME");
+        }
+        Ok((pods, drains))
     }
 }
 
@@ -116,20 +153,28 @@ impl Canceled {
     /// Waits until the drain is gone. Returns what it left, in words.
     async fn left(self, client: &Client) -> anyhow::Result<String> {
         let last = self.until_gone(client).await?;
-        let taken_back = match (&self.open, evacuations(client).await) {
-            (Some(open), Some(now)) => taken_back(&last, open, &now),
-            _ => "its requests taken back".to_owned(),
+        let now = evacuations(client).await;
+        let kept = match (&self.open, &now) {
+            (Some(open), Some(now)) => Some((open.len(), kept(&last, open, now))),
+            _ => None,
+        };
+        let taken_back = match &kept {
+            Some((open, kept)) => taken_back(open.saturating_sub(kept.len())),
+            None => "its requests taken back".to_owned(),
         };
         let mut left = vec![taken_back];
-        for node in last.status.iter().flat_map(|status| &status.nodes) {
+        let nodes = last.status.as_ref().map(|status| status.nodes.as_slice()).unwrap_or_default();
+        for node in nodes {
             left.extend(cordon(client, node).await);
         }
+        let kept = kept.map(|(_, kept)| kept).unwrap_or_default();
+        left.extend(departing(&kept, &terminating(client, nodes).await));
         Ok(left.join(", "))
     }
 
     /// Waits until the drain is gone. Returns its last state.
     async fn until_gone(&self, client: &Client) -> anyhow::Result<NodeEvacuation> {
-        let events = drains(client.clone(), Some(&self.drain.name_any()));
+        let events = drains(client.clone(), &[self.drain.name_any()]);
         pin_mut!(events);
         let (mut last, mut seen, mut allowed) = (self.drain.clone(), false, false);
         while let Some(event) = events.next().await {
@@ -154,8 +199,8 @@ impl Canceled {
     }
 }
 
-/// Tells how many of those Evacuations lost the drain's entry and did not move their pod.
-fn taken_back(drain: &NodeEvacuation, open: &[String], now: &[Evacuation]) -> String {
+/// Returns those of the Evacuations that moved their pod, or that hold the drain's entry for good.
+fn kept<'e>(drain: &NodeEvacuation, open: &[String], now: &'e [Evacuation]) -> Vec<&'e Evacuation> {
     let stays = |e: &&Evacuation| {
         let entry = drain.entry_name();
         let ended = e.status.as_ref().is_some_and(is_finished);
@@ -163,7 +208,10 @@ fn taken_back(drain: &NodeEvacuation, open: &[String], now: &[Evacuation]) -> St
         let moved = e.status.as_ref().is_some_and(|status| status.is_true(ConditionType::Evacuated));
         ((holds && !ended) || moved) && e.uid().is_some_and(|uid| open.contains(&uid))
     };
-    let count = open.len().saturating_sub(now.iter().filter(stays).count());
+    now.iter().filter(stays).collect()
+}
+
+fn taken_back(count: usize) -> String {
     format!("{count} request{} taken back", if count == 1 { "" } else { "s" })
 }
 
@@ -201,7 +249,8 @@ mod tests {
             (&["canceled", "removed"], "2 requests taken back"),
             (&[], "0 requests taken back"),
         ] {
-            assert_eq!(taken_back(&drain, &open(uids), &now), expected);
+            let taken = uids.len() - kept(&drain, &open(uids), &now).len();
+            assert_eq!(taken_back(taken), expected);
         }
     }
 }

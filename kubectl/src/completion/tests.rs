@@ -15,7 +15,7 @@ fn words(found: &Found) -> Vec<&str> {
 #[test]
 fn the_first_word_is_a_subcommand_and_no_hidden_one() {
     let first = found(&[""]);
-    for command in ["node", "status", "answer", "why"] {
+    for command in ["node", "status", "answer", "why", "check"] {
         assert!(words(&first).contains(&command), "{command}");
     }
     assert!(!words(&first).contains(&"__complete"));

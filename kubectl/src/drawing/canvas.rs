@@ -3,6 +3,8 @@
 use console::{Style, truncate_str};
 use evacuation_api::DrainVerdict;
 
+use crate::fold;
+
 /// Size and colours of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Canvas {
@@ -29,10 +31,10 @@ impl Colour {
     /// Returns the colour of a verdict.
     pub(super) fn of(verdict: DrainVerdict) -> Self {
         match verdict {
-            DrainVerdict::Waiting => Self::Faint,
+            DrainVerdict::Waiting | DrainVerdict::Canceled => Self::Faint,
             DrainVerdict::Draining => Self::Plain,
             DrainVerdict::Slow => Self::Yellow,
-            DrainVerdict::Stuck => Self::Red,
+            DrainVerdict::Stuck | DrainVerdict::Failed => Self::Red,
             DrainVerdict::Drained => Self::Green,
         }
     }
@@ -59,21 +61,8 @@ impl Canvas {
     }
 
     /// Breaks a text into lines of the width between words. `indent` stands before each of them.
-    pub(super) fn wrap(&self, text: &str, indent: &str) -> Vec<String> {
-        let width = |text: &str| console::measure_text_width(text);
-        let mut lines: Vec<String> = Vec::new();
-        let mut line = String::new();
-        for word in text.split_whitespace() {
-            if !line.is_empty() && width(indent) + width(&line) + 1 + width(word) > self.width {
-                lines.push(std::mem::take(&mut line));
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        lines.push(line);
-        lines.iter().map(|line| self.cut(&format!("{indent}{line}"))).collect()
+    pub(crate) fn wrap(&self, text: &str, indent: &str) -> Vec<String> {
+        fold::wrap(text, self.width, indent, indent).iter().map(|line| self.cut(line)).collect()
     }
 }
 

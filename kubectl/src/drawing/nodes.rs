@@ -3,7 +3,7 @@
 use evacuation_api::{DrainedNode, DrainedNodePhase};
 
 use super::canvas::{Canvas, Colour};
-use crate::plain::plain;
+use crate::{plain::plain, summary::gone_on, tracked::Tracked};
 
 /// Maximum number of columns of a bar.
 const BAR: usize = 30;
@@ -11,7 +11,7 @@ const BAR: usize = 30;
 const NAME: usize = 40;
 
 /// Returns a line for each node, at most `room` in all. Nodes in progress come first when not all fit.
-pub(super) fn nodes(nodes: &[DrainedNode], canvas: &Canvas, room: usize) -> Vec<String> {
+pub(super) fn nodes(nodes: &[DrainedNode], pods: &[&Tracked], canvas: &Canvas, room: usize) -> Vec<String> {
     let mut shown: Vec<&DrainedNode> = nodes.iter().collect();
     if nodes.len() > room {
         shown.sort_by_key(|node| match node.phase {
@@ -24,7 +24,7 @@ pub(super) fn nodes(nodes: &[DrainedNode], canvas: &Canvas, room: usize) -> Vec<
     }
     let omitted = nodes.len().saturating_sub(shown.len());
     let name = shown.iter().map(|node| node.name.chars().count()).max().unwrap_or_default().min(NAME);
-    let number = |node: &DrainedNode| format!("{}/{}", node.pods.gone, node.pods.total);
+    let number = |node: &DrainedNode| format!("{}/{}", gone_on(node, pods), node.pods.total);
     let numbers = shown.iter().map(|node| number(node).len()).max().unwrap_or_default();
     let mut lines: Vec<String> = shown
         .iter()
@@ -34,14 +34,17 @@ pub(super) fn nodes(nodes: &[DrainedNode], canvas: &Canvas, room: usize) -> Vec<
             let bar = match node.pods.total {
                 // An empty node has nothing to wait for.
                 0 => bar(usize::from(done), 1, canvas),
-                total => bar(of(node.pods.gone), of(total), canvas),
+                total => bar(gone_on(node, pods), of(total), canvas),
             };
             let label = Canvas { width: NAME, ..*canvas }.cut(&node.name);
             canvas.cut(&format!("{label:<name$}  {bar}  {:<numbers$}  {}", number(node), word(node, canvas)))
         })
         .collect();
     if omitted > 0 {
-        lines.push(canvas.paint(Colour::Faint, &format!("and {omitted} more nodes")));
+        lines.push(canvas.paint(
+            Colour::Faint,
+            &format!("and {omitted} more node{}", if omitted == 1 { "" } else { "s" }),
+        ));
     }
     lines
 }
@@ -52,7 +55,10 @@ fn word(node: &DrainedNode, canvas: &Canvas) -> String {
         DrainedNodePhase::Pending => canvas.paint(Colour::Faint, "Pending"),
         DrainedNodePhase::Draining => canvas.paint(Colour::of(node.verdict), &format!("{:?}", node.verdict)),
         DrainedNodePhase::Drained => canvas.paint(Colour::Green, "Drained"),
-        DrainedNodePhase::Gone => canvas.paint(Colour::Green, "the node is gone"),
+        DrainedNodePhase::Gone => {
+            let message = plain(node.message.as_deref().unwrap_or_default());
+            format!("{} {message}", canvas.paint(Colour::Green, "Gone"))
+        }
         DrainedNodePhase::Withdrawn | DrainedNodePhase::Failed => {
             let message = plain(node.message.as_deref().unwrap_or_default());
             format!("{} {message}", canvas.paint(Colour::Red, &format!("{:?}", node.phase)))

@@ -1,19 +1,16 @@
 //! A line for each pod that is not gone: its state, its answer and the text of the answer.
 
-use chrono::{DateTime, Utc};
 use evacuation_client::End;
 
-use super::{
-    canvas::{Canvas, Colour},
-    moment,
-};
+use super::canvas::{Canvas, Colour};
 use crate::{
+    moment::Now,
     plain::{columns, plain},
-    tracked::{Tracked, Unanswered},
+    tracked::{Tracked, Unanswered, failure},
 };
 
 /// Returns the pods that are not gone, at most `room` lines in all. Those that hold a drain up come first.
-pub(super) fn lines(pods: &[&Tracked], canvas: &Canvas, now: DateTime<Utc>, room: usize) -> Vec<String> {
+pub(super) fn lines(pods: &[&Tracked], canvas: &Canvas, now: Now, room: usize) -> Vec<String> {
     let mut left: Vec<&Tracked> = pods.iter().copied().filter(|pod| !pod.is_gone()).collect();
     if left.is_empty() || room == 0 {
         return Vec::new();
@@ -31,33 +28,36 @@ pub(super) fn lines(pods: &[&Tracked], canvas: &Canvas, now: DateTime<Utc>, room
         .map(|(line, pod)| canvas.paint(colour(pod), &canvas.cut(&format!("  {line}"))))
         .collect();
     if omitted > 0 {
-        lines.push(canvas.paint(Colour::Faint, &format!("  and {omitted} more pods")));
+        lines.push(canvas.paint(
+            Colour::Faint,
+            &format!("  and {omitted} more pod{}", if omitted == 1 { "" } else { "s" }),
+        ));
     }
     lines
 }
 
-fn row(pod: &Tracked, now: DateTime<Utc>) -> Vec<String> {
+fn row(pod: &Tracked, now: Now) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     match &pod.end {
-        Some(End::Failed { reason, message }) => words.push(plain(&format!("{reason}: {message}"))),
+        Some(End::Failed { reason, message }) => words.push(failure(pod.state, reason, message)),
         Some(End::Evacuated { .. }) => {}
         None => {
             words.extend(pod.unanswered.iter().map(Unanswered::text));
             words.extend(pod.said.iter().map(|said| format!("\"{said}\"")));
-            words.extend(pod.until.map(|until| format!("until {}", moment(until, now))));
+            words.extend(pod.next.and_then(|next| next.text(now)));
             if pod.state == "Blocked" {
                 words.push(pod.blocked_by.join(" and "));
             }
         }
     }
     words.retain(|word| !word.is_empty());
-    vec![pod.pod.clone(), pod.state.to_owned(), words.join(", ")]
+    vec![pod.pod.clone(), pod.state().to_owned(), plain(&words.join(", "))]
 }
 
 /// Returns the order of a state: what a person may have to change comes first.
 fn rank(pod: &Tracked) -> u8 {
     match pod.state {
-        "Failed" | "Refused" => 0,
+        "Failed" | "Canceled" | "Refused" | "DeletedDespiteAnswer" => 0,
         "Blocked" => 1,
         "Delayed" => 2,
         "Asking" => 3,

@@ -1,14 +1,13 @@
-use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, NodeEvacuation};
 use serde_json::{Value, json};
 
 use super::{Canvas, drain, evacuations};
-use crate::tracked::Tracked;
+use crate::{moment::Now, tracked::Tracked};
 
 const WIDE: Canvas = Canvas { width: 120, height: 40, colours: false };
 
-fn now() -> DateTime<Utc> {
-    "2026-11-20T22:05:00Z".parse().unwrap()
+fn now() -> Now {
+    Now { time: "2026-11-20T22:05:00Z".parse().unwrap(), led: true }
 }
 
 fn drain_of(status: &Value) -> NodeEvacuation {
@@ -20,7 +19,7 @@ fn drain_of(status: &Value) -> NodeEvacuation {
 
 fn blocker(pod: &str) -> Value {
     json!({"node": "a", "pod": pod, "reason": "BudgetAllowsNone", "since": "2026-11-20T22:00:00Z", "stuck": true,
-           "owner": "StatefulSet/db", "message": "budget db allows none\u{7}; to continue: raise maxUnavailable"})
+           "owner": "StatefulSet/db", "message": "budget db allows none\u{7}; what helps: raise maxUnavailable"})
 }
 
 fn stuck(blockers: usize) -> Value {
@@ -86,18 +85,17 @@ fn a_drain_has_a_bar_for_each_node_the_pods_that_are_left_and_what_holds_them() 
     assert_eq!(
         lines,
         [
-            "d  Stuck  4 gone, 1 blocked by budget shop/db, 1 delayed, 1 refused",
+            "d  Stuck  7 gone, 1 blocked by budget shop/db, 1 delayed, 1 refused",
             "a       [#######.......................]  1/4  Stuck",
             "node-b  [##############################]  6/6  Drained",
             "c       [..............................]  0/0  Withdrawn someone uncordoned it",
             "  shop/backup   Refused   \"runs\"",
-            "  shop/db-0     Blocked   budget shop/db",
-            "  shop/worker   Delayed   \"3 jobs \", until 22:05:42Z (in 42s)",
+            "  shop/worker   Delayed   \"3 jobs \", until 22:05:42Z (in 42 s)",
             "held back by",
             "  BudgetAllowsNone shop/db-0 of StatefulSet/db: budget db allows none",
-            "    to continue: raise maxUnavailable",
+            "    what helps: raise maxUnavailable",
             "  3 more held back: see kubectl evacuate status --watch=false d",
-            "expected end 22:05:42Z (in 42s), running for 100s",
+            "expected end 22:05:42Z (in 42 s), running for 100 s",
         ]
     );
 }
@@ -109,7 +107,7 @@ fn no_drawing_is_wider_or_higher_than_the_terminal() {
     let pods: Vec<_> = pods.iter().collect();
     let mut status = stuck(20);
     for (number, blocker) in status["blockers"].as_array_mut().unwrap().iter_mut().enumerate() {
-        blocker["message"] = json!(format!("budget db-{number} allows none; to continue: raise it"));
+        blocker["message"] = json!(format!("budget db-{number} allows none; what helps: raise it"));
     }
     let node = |number: usize| json!({"name": format!("node-{number}-{}", "y".repeat(100)), "phase": "Draining", "pods": {"total": 9}});
     status["nodes"] = (0..30).map(node).collect();
@@ -142,6 +140,17 @@ fn pods_that_the_same_cause_holds_share_one_blocker() {
 }
 
 #[test]
+fn while_no_controller_works_the_drawing_promises_nothing() {
+    let worker = answered("worker", "Delay", "3 jobs");
+    let mut paused = drain_of(&stuck(1));
+    paused.spec.paused = true;
+    let lines = drain(&paused, &[&worker], &WIDE, Now { led: false, ..now() });
+    assert!(lines.contains(&"  shop/worker   Delayed   \"3 jobs\"".to_owned()), "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains("what helps")), "{lines:#?}");
+    assert_eq!(lines.last().map(String::as_str), Some("waits for a controller, running for 100 s"));
+}
+
+#[test]
 fn colours_say_what_is_stuck_and_what_is_done() {
     let lines = drain(&drain_of(&stuck(1)), &[], &Canvas { colours: true, ..WIDE }, now());
     assert!(lines[0].contains("\u{1b}[31mStuck"), "{lines:?}");
@@ -156,11 +165,11 @@ fn a_drain_that_waits_says_for_what() {
     let lines = drain(&waiting, &[], &WIDE, now());
     assert_eq!(
         lines,
-        ["d  Waiting  0 gone; its window opens at 22:30", "begins 2026-11-22T22:30:00Z (in 2d)"]
+        ["d  Waiting  0 gone; its window opens at 22:30", "begins 2026-11-22T22:30:00Z (in 2 d)"]
     );
     waiting.spec.paused = true;
     let lines = drain(&waiting, &[], &WIDE, now());
-    assert!(lines[1].ends_with("to continue: kubectl evacuate resume d"), "{lines:?}");
+    assert!(lines[1].ends_with("what helps: kubectl evacuate resume d"), "{lines:?}");
 }
 
 #[test]

@@ -1,23 +1,20 @@
 //! Problems of one object.
 
-use evacuation_api::{
-    EvacuationResponder, GROUP, default_evacuation_responder, manifest_problems,
-    validate_evacuation_responder,
-};
-use kube::Resource;
-use machinery_merge::{DecodeError, Parsed, Strictness, decode_parsed};
-use machinery_validation::validate_metadata;
+use evacuation_api::{DOMAIN, GROUP, manifest_problems};
+use machinery_merge::Parsed;
 use serde_json::Value;
 
+use super::{Checked, kinds::kind_problems};
+
 /// Adds the problems of a document, and of each object of a list, to `problems`; counts the objects.
-pub(super) fn check(document: &Parsed, number: usize, objects: &mut usize, problems: &mut Vec<String>) {
+pub(super) fn check(document: &Parsed, number: usize, objects: &mut Checked, problems: &mut Vec<String>) {
     let duplicates =
         document.duplicate_fields.iter().map(|path| format!("document {number}: {path}: is given twice"));
     problems.extend(duplicates);
     check_value(&document.value, &format!("document {number}"), objects, problems);
 }
 
-fn check_value(value: &Value, place: &str, objects: &mut usize, problems: &mut Vec<String>) {
+fn check_value(value: &Value, place: &str, objects: &mut Checked, problems: &mut Vec<String>) {
     let (version, kind) = (text(value, "/apiVersion"), text(value, "/kind"));
     if version.is_empty() || kind.is_empty() {
         problems.push(format!("{place}: is not an object of Kubernetes: apiVersion or kind is missing"));
@@ -29,12 +26,13 @@ fn check_value(value: &Value, place: &str, objects: &mut usize, problems: &mut V
         }
         return;
     }
-    *objects += 1;
-    let found = if version.split('/').next() == Some(GROUP) {
-        if kind == "EvacuationResponder" { responder_problems(value) } else { Vec::new() }
-    } else {
-        manifest_problems(value)
-    };
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    if group != GROUP && group.ends_with(&format!(".{DOMAIN}")) {
+        objects.unchecked.insert(kind.escape_debug().to_string());
+        return;
+    }
+    objects.number += 1;
+    let found = if group == GROUP { kind_problems(value, version, kind) } else { manifest_problems(value) };
     let object = object_name(value, kind, place);
     problems.extend(found.into_iter().map(|problem| format!("{object}: {problem}")));
 }
@@ -52,28 +50,4 @@ fn object_name(value: &Value, kind: &str, place: &str) -> String {
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The problems for which the server would refuse an EvacuationResponder.
-fn responder_problems(value: &Value) -> Vec<String> {
-    if text(value, "/apiVersion") != EvacuationResponder::api_version(&()) {
-        return vec![format!("apiVersion: is not {}", EvacuationResponder::api_version(&()))];
-    }
-    let parsed = Parsed { value: value.clone(), ..Parsed::default() };
-    let decoded = decode_parsed::<EvacuationResponder>(parsed, Strictness::Strict);
-    let mut responder = match decoded {
-        Ok(decoded) => decoded.value,
-        Err(DecodeError::Strict { findings }) => return findings,
-        Err(error) => return vec![error.to_string()],
-    };
-    let metadata = &mut responder.metadata;
-    // The namespace is kubectl's, and the end of a generated name the server's.
-    metadata.namespace.get_or_insert_with(|| "default".to_owned());
-    if let Some(prefix) = &metadata.generate_name {
-        metadata.name.get_or_insert_with(|| format!("{prefix}x"));
-    }
-    let mut errors = validate_metadata(metadata, true);
-    default_evacuation_responder(&mut responder);
-    errors.extend(validate_evacuation_responder(&responder));
-    errors.iter().map(ToString::to_string).collect()
 }

@@ -7,7 +7,7 @@ fn problems(text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("manifest.yaml");
     std::fs::write(&file, text).unwrap();
-    lint(&file, &mut 0)
+    lint(&file, &mut Checked::default())
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_document_that_is_no_object_is_a_problem_and_the_others_are_checked() {
     assert_eq!(found[1], "document 2: is not an object of Kubernetes: apiVersion or kind is missing");
     assert_eq!(found[2], "document 3: metadata.name: is given twice");
     assert_eq!(
-        lint(Path::new("/no/such/file"), &mut 0),
+        lint(Path::new("/no/such/file"), &mut Checked::default()),
         ["the file cannot be read: No such file or directory (os error 2)"]
     );
 }
@@ -133,9 +133,47 @@ fn a_document_that_is_no_object_is_a_problem_and_the_others_are_checked() {
 #[test]
 fn a_manifest_without_a_problem_has_none_and_its_objects_are_counted() {
     let examples = [env!("CARGO_MANIFEST_DIR"), "../deploy"].iter().collect::<PathBuf>();
-    let mut objects = 0;
+    let mut objects = Checked::default();
     for file in manifests(&[examples], true).unwrap() {
         assert_eq!(lint(&file, &mut objects), Vec::<String>::new(), "{}", file.display());
     }
-    assert!(objects > 10, "{objects}");
+    assert!(objects.number > 10, "{objects:?}");
+}
+
+#[test]
+fn every_kind_that_the_server_would_refuse_is_a_problem_with_all_its_errors_at_once() {
+    let of = |kind: &str, spec: &str| {
+        let head = format!("apiVersion: evacuation.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: d}}\n");
+        problems(&format!("{head}spec: {spec}\n"))
+    };
+    let entry = "requesters: [{name: acme.io/a}]";
+    for (kind, spec) in [
+        ("Evacuation", format!("{{target: {{pod: {{name: db-0}}}}, {entry}}}")),
+        ("NodeEvacuation", "{nodes: {names: [node-a]}}".to_owned()),
+        ("NodeEvacuationRule", "{marks: [{taint: {key: acme.io/repair}}]}".to_owned()),
+    ] {
+        assert_eq!(of(kind, &spec), Vec::<String>::new(), "{kind}");
+    }
+    for (kind, spec, expected) in [
+        ("NodeEvacuation", "{nodes: {}, cordn: Never, maxParallel: {nodes: -1}}", 3),
+        ("NodeEvacuationRule", "{marks: [], mark: x}", 2),
+        ("Evacuation", "{target: {pod: {name: \"\"}}, requesters: [{name: a}], extra: 1}", 3),
+        ("NodeEvacuations", "{}", 1),
+    ] {
+        let found = of(kind, spec);
+        assert!(found.len() >= expected, "{kind}: {found:?}");
+        assert!(found.iter().all(|line| line.starts_with(&format!("{kind} d: "))), "{found:?}");
+    }
+}
+
+#[test]
+fn what_was_not_checked_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.yaml");
+    let text = "apiVersion: gateway.evacuation.dev/v1alpha1\nkind: GatewayConfiguration\ncallers: []\n---\n\
+                {apiVersion: v1, kind: Pod, metadata: {name: p}}\n";
+    std::fs::write(&file, text).unwrap();
+    let mut objects = Checked::default();
+    assert_eq!(lint(&file, &mut objects), Vec::<String>::new());
+    assert_eq!(objects.summary(), "no problem, 1 object checked; not checked: GatewayConfiguration");
 }

@@ -8,6 +8,8 @@ use crate::{
     connection::Connection,
     dry_run::DryRunFlag,
     duration::timeout,
+    node_name::node_name,
+    output::View,
     requester_flags::{OnRefusal, RequestFlags},
 };
 
@@ -77,20 +79,13 @@ pub struct Node {
           default_missing_value = "true", hide_default_value = true, hide_possible_values = true,
           conflicts_with_all = ["dry_run", "detach"])]
     pub(super) plan: bool,
+    /// Output format of the plan. JSON and YAML have one object.
+    #[arg(short, long, value_enum, requires = "plan")]
+    pub(super) output: Option<View>,
     #[command(flatten)]
     pub(super) dry_run: DryRunFlag,
     #[command(flatten)]
     pub(super) connection: Connection,
-}
-
-/// Returns a node's name, which may be given as node/NAME.
-pub(crate) fn node_name(text: &str) -> Result<String, String> {
-    let name = match text.split_once('/') {
-        None => text,
-        Some(("node" | "nodes" | "no", name)) => name,
-        Some((resource, _)) => return Err(format!("only nodes can be drained, not {resource}")),
-    };
-    if name.is_empty() { Err("the name of the node is missing".to_owned()) } else { Ok(name.to_owned()) }
 }
 
 #[cfg(test)]

@@ -3,22 +3,25 @@
 //! On a terminal the drain is drawn, and only what the drawing does not tell is a line. Elsewhere each change
 //! is a line.
 
-use std::{collections::BTreeSet, io, time::Duration};
+use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use evacuation_api::{Evacuation, NodeEvacuation};
+use evacuation_api::{CordonOwner, Evacuation, NodeEvacuation, NodeEvacuationStatus};
 use futures::{Stream, StreamExt};
 use kube::{Api, Client, ResourceExt, api::ListParams, runtime::watcher::Event};
 use tokio::time::Instant;
 
 use super::{
-    print_hints,
+    hints,
     report::{Report, end},
 };
 use crate::{
-    Exit, drawing,
+    Exit,
+    connection::Outages,
+    drawing::{self, Canvas},
     entry::has_entry,
-    output::say,
+    moment::Now,
+    output::{say, tell, warn},
     plain::plain,
     screen::{Lines, REDRAW, Screen},
     summary::summary,
@@ -38,6 +41,8 @@ pub(super) struct Follow {
     pub(super) fresh: bool,
     /// Names of the nodes that are cordoned already.
     pub(super) cordoned: BTreeSet<String>,
+    /// Outages that the client meets.
+    pub(super) outages: Arc<Outages>,
 }
 
 impl Follow {
@@ -69,9 +74,9 @@ impl Follow {
                     say(course.summary())?;
                 }
                 if exit != Exit::Done {
-                    eprintln!("error: {message}");
+                    warn(format_args!("error: {message}"));
                 }
-                if exit != Exit::Errors {
+                if exit != Exit::Errors && course.holds_a_cordon() {
                     eprintln!("the cordon stays; to take it back: kubectl evacuate cancel {name}");
                 }
                 Ok(exit)
@@ -79,10 +84,14 @@ impl Follow {
             Err((why, exit)) => {
                 let open = course.tracker.all().filter(|tracked| tracked.end.is_none());
                 for tracked in open.filter(|_| course.screen.is_none()) {
-                    eprintln!("not ended: {} (evacuation {})", tracked.line(), tracked.evacuation);
+                    eprintln!(
+                        "not ended: {} (evacuation {})",
+                        tracked.line(course.now()),
+                        tracked.evacuation
+                    );
                 }
                 eprintln!("{why}: nodeevacuation {name} continues: {}", course.summary());
-                print_hints(&name);
+                hints(&name).iter().for_each(warn);
                 Ok(exit)
             }
         }
@@ -96,6 +105,7 @@ struct Course {
     report: Report,
     tracker: Tracker,
     screen: Option<Screen>,
+    outages: Arc<Outages>,
     /// The drain as it was last seen.
     drain: NodeEvacuation,
     /// True while pods are taken in without a line each, because all of them are told together.
@@ -105,12 +115,16 @@ struct Course {
 impl Course {
     fn new(follow: &Follow) -> Self {
         let screen = Screen::of(Lines::Output);
+        if screen.is_some() {
+            follow.outages.show_on_screen();
+        }
         Self {
             name: follow.drain.name_any(),
             uid: follow.drain.uid(),
             report: Report::new(follow.cordoned.clone(), screen.is_some()),
             tracker: Tracker::default(),
             screen,
+            outages: follow.outages.clone(),
             drain: follow.drain.clone(),
             quiet: !follow.fresh,
         }
@@ -118,7 +132,7 @@ impl Course {
 
     /// Follows the drain to its end. Returns the exit and its reason.
     async fn watch(&mut self, client: &Client) -> anyhow::Result<(Exit, String)> {
-        let mut changes = changes(client, Some(&self.name));
+        let mut changes = changes(client, std::slice::from_ref(&self.name));
         let (mut seen, mut allowed, mut pods_allowed) = (false, false, false);
         let mut redraw = tokio::time::interval(REDRAW);
         loop {
@@ -166,12 +180,18 @@ impl Course {
         }
     }
 
+    /// Returns true when the drain cordoned a node and still held it at its end.
+    fn holds_a_cordon(&self) -> bool {
+        let nodes = self.drain.status.iter().flat_map(|status| &status.nodes);
+        nodes.into_iter().any(|node| node.cordoned == CordonOwner::Ours)
+    }
+
     fn removed(&self) -> (Exit, String) {
         (Exit::Errors, format!("nodeevacuation {} was deleted before its end", self.name))
     }
 
     fn take_drain(&mut self, drain: NodeEvacuation) -> io::Result<()> {
-        for line in self.report.lines(&drain) {
+        for line in self.report.lines(&drain, self.now()) {
             self.print(&line)?;
         }
         self.drain = drain;
@@ -199,7 +219,8 @@ impl Course {
             return Ok(());
         }
         let tracked = self.tracker.follow(evacuation);
-        if self.screen.is_none() && !self.quiet {
+        // The state of a pod without responders is that it is not asked.
+        if self.screen.is_none() && !self.quiet && !tracked.unasked {
             self.print(&plain(&format!("pod/{} asked", tracked.pod)))?;
         }
         self.show(&tracked)
@@ -212,7 +233,7 @@ impl Course {
         }
         say(format_args!("so far: {}", self.summary()))?;
         for tracked in self.tracker.all().filter(|tracked| !tracked.is_gone()) {
-            say(tracked.line())?;
+            tell(tracked.line(self.now()))?;
         }
         Ok(())
     }
@@ -223,26 +244,35 @@ impl Course {
         if self.quiet || (self.screen.is_some() && drawn) {
             return Ok(());
         }
-        self.print(&tracked.line())
+        self.print(&tracked.line(self.now()))
     }
 
     fn print(&mut self, line: &str) -> io::Result<()> {
         match &mut self.screen {
             Some(screen) => screen.print(line),
-            None => say(line),
+            None => tell(line),
         }
     }
 
     fn draw(&mut self) -> io::Result<()> {
+        let now = self.now();
         let Some(screen) = &mut self.screen else { return Ok(()) };
         let pods: Vec<_> = self.tracker.all().collect();
         let canvas = screen.canvas();
-        screen.draw(drawing::drain(&self.drain, &pods, &canvas, chrono::Utc::now()))
+        let mut lines = self.outages.drawn(&canvas);
+        let canvas = Canvas { height: canvas.height.saturating_sub(lines.len()), ..canvas };
+        lines.extend(drawing::drain(&self.drain, &pods, &canvas, now));
+        screen.draw(lines)
+    }
+
+    fn now(&self) -> Now {
+        Now::of(self.outages.is_led())
     }
 
     fn summary(&self) -> String {
-        let counts = self.drain.status.as_ref().map(|status| status.pods).unwrap_or_default();
-        summary(&counts, self.tracker.all())
+        let empty = NodeEvacuationStatus::default();
+        let status = self.drain.status.as_ref().unwrap_or(&empty);
+        summary(status, &self.tracker.all().collect::<Vec<_>>())
     }
 
     /// Shows the ends of the last Evacuations, which the watch of the pods can tell later than that of the

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use anyhow::Context;
 use evacuation_api::{
     DrainConditionType, NodeEvacuation, NodeEvacuationSpec, NodeSelection, default_node_evacuation,
+    from_condition_time,
 };
 use kube::{Api, Client, ResourceExt, api::ListParams};
+use serde_json::{Value, json};
 
 use super::Node;
-use crate::{connection::user_name, output::say};
+use crate::{connection::user_name, moment::Now, output::say};
 
 impl Node {
     /// Returns the drain of this user and these nodes that is in progress, and says that it is shown. With
@@ -25,17 +27,19 @@ impl Node {
         };
         let Some(drain) = drains.items.into_iter().find(ours) else { return Ok(None) };
         let name = drain.name_any();
-        let since = drain.metadata.creation_timestamp.as_ref().map(|time| time.0.to_string());
+        let now = Now::of(self.connection.outages().is_led());
+        let created = drain.metadata.creation_timestamp.as_ref();
+        let since = created.map(|time| now.since(from_condition_time(time)));
         say(format_args!(
             "node drain {name} is in progress since {}; showing it",
             since.unwrap_or_default()
         ))?;
         if !is_alike(&drain, &wanted) {
-            eprintln!("warning: {name} was created with other flags, which stay; to change them, first run:");
-            eprintln!("warning: kubectl evacuate cancel {name}");
+            eprintln!("warning: {name} was created with other flags, which stay; to change them:");
+            eprintln!("warning: {}", change(&drain, &wanted));
         }
         if drain.spec.paused {
-            eprintln!("warning: {name} is paused; to continue: kubectl evacuate resume {name}");
+            eprintln!("warning: {name} is paused; what helps: kubectl evacuate resume {name}");
         }
         Ok(Some(drain))
     }
@@ -65,9 +69,32 @@ fn is_alike(drain: &NodeEvacuation, wanted: &NodeEvacuation) -> bool {
     spec(drain) == spec(wanted)
 }
 
+/// Returns the command that makes the request and the rules of a drain those that are wanted. Null removes a
+/// field.
+fn change(drain: &NodeEvacuation, wanted: &NodeEvacuation) -> String {
+    let fields = |drain: &NodeEvacuation| {
+        let mut drain = drain.clone();
+        default_node_evacuation(&mut drain);
+        json!(NodeEvacuationSpec { nodes: NodeSelection::default(), paused: false, ..drain.spec })
+    };
+    let patch = json!({"spec": difference(&fields(drain), &fields(wanted))});
+    format!("kubectl patch nodeevac {} --type=merge -p '{patch}'", drain.name_any())
+}
+
+/// Returns the merge patch that makes the one value the other.
+fn difference(from: &Value, to: &Value) -> Value {
+    let (Value::Object(from), Value::Object(to)) = (from, to) else { return to.clone() };
+    let removed = from.keys().filter(|key| !to.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let changed = to.iter().filter(|(key, value)| from.get(*key) != Some(value));
+    let changed = changed.map(|(key, value)| {
+        let old = from.get(key).cloned().unwrap_or_default();
+        (key.clone(), difference(&old, value))
+    });
+    Value::Object(removed.chain(changed).collect())
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
 
     use super::*;
 
@@ -105,5 +132,14 @@ mod tests {
         let mut harder = two;
         harder.spec.requester.on_refusal = Some(evacuation_api::RefusalPolicy::Override);
         assert!(!is_alike(&one, &harder));
+        let command = change(&one, &harder);
+        let patch = r#"{"spec":{"requester":{"onRefusal":"Override"}}}"#;
+        assert_eq!(command, format!("kubectl patch nodeevac d --type=merge -p '{patch}'"));
+    }
+
+    #[test]
+    fn a_patch_removes_what_the_other_value_does_not_have() {
+        let (from, to) = (json!({"a": {"b": 1, "c": 2}, "d": 3}), json!({"a": {"b": 4}, "d": 3}));
+        assert_eq!(difference(&from, &to), json!({"a": {"b": 4, "c": null}}));
     }
 }

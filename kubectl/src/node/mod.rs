@@ -19,12 +19,15 @@ use evacuation_api::{GROUP, NodeEvacuation, PlannedAct};
 use kube::{Api, Client, ResourceExt, api::PostParams};
 
 pub use self::flags::Node;
-pub(crate) use self::flags::node_name;
 use self::{
     follow::Follow,
     preview::{Preview, is_cordoned},
 };
-use crate::{Exit, dry_run::DryRun, output::say};
+use crate::{
+    Exit,
+    dry_run::DryRun,
+    output::{say, tell},
+};
 
 impl Node {
     /// Carries the command out.
@@ -35,7 +38,7 @@ impl Node {
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
         if self.plan {
-            return self.preview(&client).await?.print();
+            return self.preview(&client).await?.print(self.output);
         }
         let dry_run = self.dry_run.dry_run;
         if dry_run == DryRun::None
@@ -76,14 +79,16 @@ impl Node {
         preview: Option<&Preview>,
     ) -> anyhow::Result<Exit> {
         if self.detach {
-            print_hints(&drain.name_any());
+            // On one stream their order is that of the statements, wherever both streams go.
+            hints(&drain.name_any()).iter().try_for_each(tell)?;
             return Ok(Exit::Done);
         }
         let nodes =
             preview.map(Preview::nodes).or(drain.status.as_ref().map(|status| status.nodes.as_slice()));
         let cordoned = nodes.into_iter().flatten().filter(|node| is_cordoned(node));
         let cordoned = cordoned.map(|node| node.name.clone()).collect();
-        Follow { client, drain, fresh: preview.is_some(), cordoned }.run(self.timeout).await
+        let outages = self.connection.outages();
+        Follow { client, drain, fresh: preview.is_some(), cordoned, outages }.run(self.timeout).await
     }
 
     fn print_dry_run(&self, preview: &Preview) -> anyhow::Result<Exit> {
@@ -102,8 +107,10 @@ impl Node {
     }
 }
 
-/// Prints the commands that show a drain and that undo it.
-fn print_hints(name: &str) {
-    eprintln!("to see it: kubectl evacuate status {name}");
-    eprintln!("to undo it: kubectl evacuate cancel {name}");
+/// Returns the commands that show a drain and that undo it.
+fn hints(name: &str) -> [String; 2] {
+    [
+        format!("to see it: kubectl evacuate status {name}"),
+        format!("to undo it: kubectl evacuate cancel {name}"),
+    ]
 }

@@ -1,13 +1,19 @@
 //! The plan that the server makes of a drain before it begins.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, bail};
 use evacuation_api::{
-    CordonOwner, DrainedNode, DrainedNodePhase, NodeEvacuation, NodeEvacuationStatus, PlannedAct, PlannedPod,
+    CordonOwner, DrainBlocker, DrainedNode, DrainedNodePhase, NodeEvacuation, NodeEvacuationStatus,
+    PlannedAct, PlannedPod,
 };
 use kube::{Api, Client, api::PostParams};
 
 use super::Node;
-use crate::plain::plain;
+use crate::{moment::count, output::warn, plain::plain};
+
+/// Maximum number of pods that one warning names.
+const NAMED: usize = 3;
 
 /// The plan of a drain: the status in the reply to a dry run.
 pub(super) struct Preview(NodeEvacuationStatus);
@@ -48,6 +54,21 @@ impl Preview {
         self.0.plan.iter().filter(move |pod| pod.act == act)
     }
 
+    /// Returns every pod of the plan.
+    pub(super) fn all_pods(&self) -> &[PlannedPod] {
+        &self.0.plan
+    }
+
+    /// Returns the number of pods that the plan does not list.
+    pub(super) fn omitted(&self) -> i32 {
+        self.0.plan_omitted
+    }
+
+    /// Returns what would hold pods back now.
+    pub(super) fn blockers(&self) -> &[DrainBlocker] {
+        &self.0.blockers
+    }
+
     /// Returns what would hold an asked pod back now.
     pub(super) fn obstacle(&self, pod: &PlannedPod) -> Option<String> {
         let of_pod = self.0.blockers.iter().find(|blocker| blocker.pod.as_ref() == Some(&pod.pod))?;
@@ -66,19 +87,8 @@ impl Preview {
 
     /// Prints warnings about pods that are left alone, and about data or pods that are lost.
     pub(super) fn print_warnings(&self) {
-        for pod in &self.0.plan {
-            for why in &pod.reasons {
-                match pod.act {
-                    // kubectl drain does not mention mirror pods either.
-                    PlannedAct::Leave if why.reason == "Mirror" => {}
-                    PlannedAct::Leave => eprintln!("warning: {} is left alone: {}", pod.pod, why.message),
-                    PlannedAct::Ask => eprintln!("warning: {}: {}", pod.pod, why.message),
-                    PlannedAct::Delete | PlannedAct::Refuse => {}
-                }
-            }
-        }
-        if self.0.plan_omitted > 0 {
-            eprintln!("warning: {} more pods are not listed", self.0.plan_omitted);
+        for line in warnings(&self.0) {
+            warn(format_args!("warning: {line}"));
         }
     }
 
@@ -87,9 +97,46 @@ impl Preview {
         for pod in self.pods(PlannedAct::Refuse) {
             for why in &pod.reasons {
                 let way_out = flag(&why.reason).map(|flag| format!(" (use {flag})")).unwrap_or_default();
-                eprintln!("error: {}: {}{way_out}", pod.pod, plain(&why.message));
+                warn(format_args!("error: {}: {}{way_out}", pod.pod, plain(&why.message)));
             }
         }
+    }
+}
+
+/// Returns the warnings of a plan. The pods of DaemonSets that are left alone share one.
+fn warnings(plan: &NodeEvacuationStatus) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut left: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for pod in &plan.plan {
+        for why in &pod.reasons {
+            match pod.act {
+                // kubectl drain does not mention mirror pods either.
+                PlannedAct::Leave if why.reason == "Mirror" => {}
+                PlannedAct::Leave => left.entry(&why.message).or_default().push(&pod.pod),
+                PlannedAct::Ask => lines.push(plain(&format!("{}: {}", pod.pod, why.message))),
+                PlannedAct::Delete | PlannedAct::Refuse => {}
+            }
+        }
+    }
+    let left = left.into_iter().map(|(why, pods)| match pods.as_slice() {
+        [only] => plain(&format!("{only} is left alone: {why}")),
+        _ => plain(&format!("{} are left alone ({why}): {}", count(pods.len(), "pod"), shortened(&pods))),
+    });
+    lines.splice(0..0, left);
+    if plan.plan_omitted > 0 {
+        let omitted = usize::try_from(plan.plan_omitted).unwrap_or_default();
+        let verb = if omitted == 1 { "is" } else { "are" };
+        lines.push(format!("{} {verb} not listed", count(omitted, "more pod")));
+    }
+    lines
+}
+
+/// Returns the first names, and the number of the others.
+fn shortened(names: &[&str]) -> String {
+    let first = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 
@@ -105,5 +152,40 @@ fn flag(reason: &str) -> Option<&'static str> {
         "LocalStorage" => Some("--delete-emptydir-data"),
         "MissingDaemonSet" | "Unmanaged" => Some("--force"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_pods_of_daemon_sets_that_are_left_alone_share_one_warning() {
+        let pod = |name: &str, act: &str, reason: &str, message: &str| {
+            json!({"act": act, "node": "a", "pod": format!("ops/{name}"), "uid": name,
+                   "reasons": [{"reason": reason, "message": message}]})
+        };
+        let agent = |name| pod(name, "Leave", "DaemonSet", "it belongs to a DaemonSet");
+        let told = |pods: Value, omitted: i32| {
+            let plan = json!({"plan": pods, "planOmitted": omitted});
+            warnings(&serde_json::from_value(plan).unwrap())
+        };
+        assert_eq!(
+            told(json!([agent("agent-1")]), 0),
+            ["ops/agent-1 is left alone: it belongs to a DaemonSet"]
+        );
+        let lost = pod("web", "Ask", "LocalStorage", "the data of its emptyDir volumes is lost");
+        let mirror = pod("kube", "Leave", "Mirror", "it is a mirror pod");
+        let agents = [agent("a"), agent("b"), agent("c"), agent("d"), agent("e"), lost, mirror];
+        assert_eq!(
+            told(json!(agents), 1),
+            [
+                "5 pods are left alone (it belongs to a DaemonSet): ops/a, ops/b, ops/c and 2 more",
+                "ops/web: the data of its emptyDir volumes is lost",
+                "1 more pod is not listed",
+            ]
+        );
     }
 }

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use chrono::SecondsFormat;
 use evacuation_api::{
     CordonOwner, DrainBlocker, DrainConditionType, DrainVerdict, DrainedNode, DrainedNodePhase,
     NodeEvacuation, NodeEvacuationStatus,
 };
+use evacuation_protocol::message_parts;
 use kube::ResourceExt;
 
 use crate::{
     Exit,
-    plain::{blocker, plain},
+    blockers::blocker_lines,
+    moment::Now,
+    plain::{needs_nothing, plain},
 };
 
 /// The state of a drain that was told.
@@ -33,7 +35,7 @@ impl Report {
     }
 
     /// Takes the drain in. Returns a line for each visible change.
-    pub(super) fn lines(&mut self, drain: &NodeEvacuation) -> Vec<String> {
+    pub(super) fn lines(&mut self, drain: &NodeEvacuation, now: Now) -> Vec<String> {
         let name = drain.name_any();
         let mut lines = Vec::new();
         if drain.metadata.deletion_timestamp.is_some() {
@@ -46,12 +48,14 @@ impl Report {
         for node in &status.nodes {
             let before = self.told.nodes.iter().find(|known| known.name == node.name);
             lines.extend(self.cordon(node, before));
-            lines.extend(phase(node, before));
+            // The end of the drain tells the reason once more.
+            let ending = status.message.as_deref().filter(|_| status.is_true(DrainConditionType::Finished));
+            lines.extend(phase(node, before, ending.unwrap_or_default(), now));
         }
         let opens = status.start_time.filter(|time| self.told.start_time != Some(*time));
         if let Some(time) = opens.filter(|_| drain.spec.requester.window.is_some() && status.nodes.is_empty())
         {
-            let time = time.0.to_rfc3339_opts(SecondsFormat::Secs, true);
+            let time = now.stamp(&time);
             lines.push(format!("nodeevacuation {name} waits for its window, which opens at {time}"));
         }
         let finished = status.is_true(DrainConditionType::Finished);
@@ -60,12 +64,15 @@ impl Report {
         let was_held = matches!(self.verdict, DrainVerdict::Slow | DrainVerdict::Stuck);
         let told = finished || self.drawn;
         if verdict != self.verdict && (held || was_held) && !told {
-            let message = status.message.as_deref().unwrap_or_default();
-            lines.push(plain(&format!("nodeevacuation {name}: {verdict:?}: {message}")));
+            let numbers = format!("{verdict:?}, {}/{} gone", status.pods.gone, status.pods.total);
+            // The message of a drain that is held back tells of its blockers.
+            let message = status.message.as_deref().filter(|_| status.blockers.is_empty() && held);
+            let message = message.map(|message| format!(": {}", now.text(message))).unwrap_or_default();
+            lines.push(plain(&format!("nodeevacuation {name}: {numbers}{message}")));
         }
         if held && !told {
-            let new = status.blockers.iter().filter(|b| !self.blockers.contains(&key(b)));
-            lines.extend(new.map(|b| format!("  {}", blocker(b))));
+            let new = status.blockers.iter().filter(|b| !self.blockers.contains(&key(b)) && !has_line(b));
+            lines.extend(blocker_lines(new, false, now));
             self.blockers = status.blockers.iter().map(key).collect();
         }
         self.verdict = verdict;
@@ -81,13 +88,20 @@ impl Report {
     }
 }
 
+/// Returns true for a blocker that the line of its pod has told: it waits for an answer, or for the end of a
+/// delay.
+fn has_line(blocker: &DrainBlocker) -> bool {
+    needs_nothing(blocker) && ["Delayed", "Unanswered"].contains(&blocker.reason.as_str())
+}
+
 /// Returns the key of a blocker. Its message can change with each look.
 fn key(blocker: &DrainBlocker) -> [String; 4] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     [blocker.node.clone(), text(&blocker.pod), blocker.reason.clone(), text(&blocker.object)]
 }
 
-fn phase(node: &DrainedNode, before: Option<&DrainedNode>) -> Option<String> {
+/// Returns the line of a node that has come to its end. `ending` is a text that is shown below it.
+fn phase(node: &DrainedNode, before: Option<&DrainedNode>, ending: &str, now: Now) -> Option<String> {
     if before.is_some_and(|before| before.phase == node.phase) {
         return None;
     }
@@ -95,9 +109,14 @@ fn phase(node: &DrainedNode, before: Option<&DrainedNode>) -> Option<String> {
     match node.phase {
         DrainedNodePhase::Pending | DrainedNodePhase::Draining => None,
         DrainedNodePhase::Drained => Some(format!("node/{name} evacuated")),
-        DrainedNodePhase::Gone => Some(format!("node/{name} is gone")),
+        DrainedNodePhase::Gone => Some(plain(&format!("node/{name} is gone: {message}"))),
+        DrainedNodePhase::Withdrawn | DrainedNodePhase::Failed
+            if ending.contains(message_parts(message).0) =>
+        {
+            Some(format!("node/{name} not evacuated"))
+        }
         DrainedNodePhase::Withdrawn | DrainedNodePhase::Failed => {
-            Some(plain(&format!("node/{name} not evacuated: {message}")))
+            Some(plain(&format!("node/{name} not evacuated: {}", now.text(message))))
         }
     }
 }
@@ -116,6 +135,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    fn now() -> Now {
+        Now { time: "2026-11-20T21:00:00Z".parse().unwrap(), led: true }
+    }
 
     fn drain(status: &Value) -> NodeEvacuation {
         serde_json::from_value(json!({
@@ -141,10 +164,23 @@ mod tests {
                 node("Drained", "Ours"),
                 node("Drained", "Ours"),
             ] {
-                told.extend(report.lines(&drain(&json!({"nodes": nodes}))));
+                told.extend(report.lines(&drain(&json!({"nodes": nodes})), now()));
             }
             assert_eq!(told, [cordon, "node/a evacuated"]);
         }
+    }
+
+    #[test]
+    fn the_reason_of_the_end_is_told_once() {
+        let finished = json!([{"type": "Finished", "status": "True", "reason": "Uncordoned", "message": "",
+                               "lastTransitionTime": "2026-11-20T22:00:00Z"}]);
+        let mut status = json!({"nodes": node("Withdrawn", "No"), "message": "m"});
+        status["nodes"][0]["message"] = json!("db-0 refused; what helps: x");
+        let told = |status: &Value| Report::default().lines(&drain(status), now());
+        assert_eq!(told(&status), ["node/a not evacuated: db-0 refused; what helps: x"]);
+        status["conditions"] = finished;
+        status["message"] = json!("not drained: a: db-0 refused; 0 pods are gone; what helps: x");
+        assert_eq!(told(&status), ["node/a not evacuated"]);
     }
 
     #[test]
@@ -153,32 +189,41 @@ mod tests {
         let mut waiting = drain(&json!({"startTime": "2026-11-20T22:00:00Z"}));
         waiting.spec.requester.window =
             serde_json::from_value(json!({"schedule": "0 22 * * *", "durationSeconds": 3600})).unwrap();
-        let told = report.lines(&waiting);
-        assert_eq!(told, ["nodeevacuation d waits for its window, which opens at 2026-11-20T22:00:00Z"]);
-        assert_eq!(report.lines(&waiting), [] as [&str; 0]);
+        let told = report.lines(&waiting, now());
+        assert_eq!(told, ["nodeevacuation d waits for its window, which opens at 22:00:00Z (in 60 min)"]);
+        assert_eq!(report.lines(&waiting, now()), [] as [&str; 0]);
     }
 
     #[test]
     fn a_drain_that_is_held_names_each_blocker_once() {
         let blocker = |pod: &str| {
-            json!({"node": "a", "pod": pod, "reason": "Refused", "since": "2026-11-20T22:00:00Z", "stuck": true,
-                   "owner": "StatefulSet/db", "message": "responder self refused\u{7}"})
+            json!({"node": "a", "pod": pod, "reason": "Refused", "since": "2026-11-20T20:00:00Z", "stuck": true,
+                   "owner": "StatefulSet/db", "message": "responder self refused\u{7}; what helps: ask it"})
         };
         let mut report = Report::default();
         let mut lines = |verdict: &str, blockers: Value| {
-            report.lines(&drain(&json!({"verdict": verdict, "message": "so", "blockers": blockers})))
+            let pods = json!({"total": 3, "gone": 2});
+            let status = json!({"verdict": verdict, "message": "so", "blockers": blockers, "pods": pods});
+            report.lines(&drain(&status), now())
         };
         assert_eq!(lines("Draining", json!([])), [] as [&str; 0]);
         assert_eq!(
             lines("Stuck", json!([blocker("shop/db-0")])),
             [
-                "nodeevacuation d: Stuck: so",
-                "  pod/shop/db-0 of StatefulSet/db: Refused: responder self refused "
+                "nodeevacuation d: Stuck, 2/3 gone",
+                "  pod/shop/db-0 of StatefulSet/db: Refused since 20:00:00Z (60 min): responder self refused ",
+                "    what helps: ask it"
             ]
         );
         assert_eq!(lines("Stuck", json!([blocker("shop/db-0")])), [] as [&str; 0]);
-        assert_eq!(lines("Stuck", json!([blocker("shop/db-0"), blocker("shop/db-1")])).len(), 1);
-        assert_eq!(lines("Draining", json!([])), ["nodeevacuation d: Draining: so"]);
+        assert_eq!(lines("Stuck", json!([blocker("shop/db-0"), blocker("shop/db-1")])).len(), 2);
+        assert_eq!(lines("Draining", json!([])), ["nodeevacuation d: Draining, 2/3 gone"]);
+        assert_eq!(lines("Slow", json!([])), ["nodeevacuation d: Slow, 2/3 gone: so"]);
+        let mut delayed = blocker("shop/db-2");
+        delayed["stuck"] = json!(false);
+        delayed["reason"] = json!("Delayed");
+        delayed["message"] = json!("it works; what helps: nothing is needed, because it ends");
+        assert_eq!(lines("Slow", json!([delayed])), [] as [&str; 0], "the line of the pod has told it");
     }
 
     #[test]

@@ -1,29 +1,35 @@
-//! `kubectl evacuate status [NAME]`
+//! `kubectl evacuate status [NAME|NODE]`
 //!
 //! On a terminal the drains in progress are drawn until they have ended. Elsewhere, and with `-o`, the state
 //! is printed once, or each change of it with `--watch`.
 
+mod listed;
 mod live;
 mod text;
 
 use std::io::IsTerminal;
 
 use anyhow::Context;
-use clap::{ArgAction, Args, ValueEnum};
-use evacuation_api::{DrainConditionType, NodeEvacuation};
+use clap::{ArgAction, Args};
+use evacuation_api::{Evacuation, NodeEvacuation};
 use futures::{StreamExt, pin_mut};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::{Api, Client, ResourceExt, api::ListParams, runtime::watcher::Event};
 
 use self::{
     live::Live,
-    text::{details, table},
+    text::{Manner, details, table},
 };
 use crate::{
     Exit,
     connection::Connection,
-    output::say,
+    drain_ref::{DrainRef, drain_ref, has_ended},
+    entry::has_entry,
+    moment::Now,
+    output::{View, drain_list, drain_resource, say, tell},
     screen::{Lines, Screen},
-    watching::{drains, is_refused},
+    tracked::Tracked,
+    watching::{drains, is_refused, is_unserved},
 };
 
 /// Show drains: all of them in a table, or the nodes, the pods and the blockers of one.
@@ -32,42 +38,18 @@ use crate::{
 /// command.
 #[derive(Args, Debug)]
 pub struct Status {
-    /// Name of the NodeEvacuation; all by default.
-    #[arg(value_name = "NAME", value_parser = drain_name)]
-    name: Option<String>,
-    /// Output format.
+    /// Name of a NodeEvacuation, or of a node, also as node/NAME; all by default.
+    #[arg(value_name = "NAME|NODE", value_parser = drain_ref)]
+    name: Option<DrainRef>,
+    /// Output format. JSON and YAML have the object, or a list of objects.
     #[arg(short, long, value_enum)]
-    output: Option<Format>,
+    output: Option<View>,
     /// Show changes, too; with a name until the drain has ended. The default on a terminal without -o.
     #[arg(short, long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", hide_possible_values = true)]
     watch: Option<bool>,
     #[command(flatten)]
     connection: Connection,
-}
-
-/// Output format of drains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// The objects as JSON.
-    Json,
-    /// The objects as YAML.
-    Yaml,
-}
-
-/// Returns a NodeEvacuation's name, which may be given as kubectl prints it.
-pub(crate) fn drain_name(text: &str) -> Result<String, String> {
-    match text.split_once('/') {
-        None => Ok(text.to_owned()),
-        Some((resource, name)) if is_drain(resource) => Ok(name.to_owned()),
-        Some((resource, _)) => Err(format!("only nodeevacuations have this status, not {resource}")),
-    }
-}
-
-/// Returns true for a spelling of the resource of NodeEvacuations.
-pub(crate) fn is_drain(resource: &str) -> bool {
-    let resource = resource.split('.').next().unwrap_or_default();
-    matches!(resource, "nodeevacuation" | "nodeevacuations" | "nodeevac")
 }
 
 impl Status {
@@ -78,57 +60,75 @@ impl Status {
     /// The drain does not exist, or drains cannot be read.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
+        let found = match &self.name {
+            Some(name) => Some(name.current(&client).await?),
+            None => None,
+        };
+        let names: Vec<String> = found.iter().flatten().map(ResourceExt::name_any).collect();
         let screen = Screen::of(Lines::Output).filter(|_| self.output.is_none() && self.watch != Some(false));
         if let Some(screen) = screen {
-            self.require(&client).await?;
-            return Live::new(self.name, screen).run(&client).await;
+            return Live::new(names, screen, self.connection.outages()).run(&client).await;
         }
         if self.watch == Some(true) {
-            return self.watch(client).await;
+            return self.watch(client, names).await;
         }
-        let api: Api<NodeEvacuation> = Api::all(client);
-        if let Some(name) = &self.name {
-            let drain = api.get(name).await;
-            self.print(&drain.with_context(|| format!("nodeevacuation {name} cannot be read"))?)?;
-            return Ok(Exit::Done);
-        }
-        let mut all = api.list(&ListParams::default()).await.context("nodeevacuations cannot be listed")?;
-        all.items.sort_by_key(ResourceExt::name_any);
-        match self.output {
-            Some(format) => {
-                let kind = format!("{}List", NodeEvacuation::KIND);
-                let list = serde_json::json!({
-                    "apiVersion": evacuation_api::api_version(), "kind": kind,
-                    "metadata": all.metadata, "items": all.items,
-                });
-                say(render(&list, format)?)?;
-            }
-            None if all.items.is_empty() => say("no drains")?,
-            None => {
-                for line in table(&all.items, chrono::Utc::now()) {
-                    say(line)?;
-                }
-            }
+        let (drains, metadata) = if let Some(found) = found {
+            (found, ListMeta::default())
+        } else {
+            let api: Api<NodeEvacuation> = Api::all(client.clone());
+            let all = api.list(&ListParams::default()).await.context("nodeevacuations cannot be listed")?;
+            let mut drains = all.items;
+            drains.sort_by_key(ResourceExt::name_any);
+            (drains, all.metadata)
+        };
+        let resources: Vec<String> = drains.iter().map(drain_resource).collect();
+        let rendered = match (self.output, drains.as_slice()) {
+            (None, _) => None,
+            (Some(view), [drain]) if self.name.is_some() => view.render(drain, &resources)?,
+            (Some(view), drains) => view.render(&drain_list(drains, &metadata)?, &resources)?,
+        };
+        match rendered {
+            Some(text) if text.is_empty() => {}
+            Some(text) => say(text)?,
+            None => self.print(&client, &drains).await?,
         }
         Ok(Exit::Done)
     }
 
-    fn render(&self, drain: &NodeEvacuation) -> anyhow::Result<String> {
-        match self.output {
-            Some(format) => render(drain, format),
-            None => Ok(details(drain, std::io::stdout().is_terminal())),
+    /// Prints drains as text.
+    async fn print(&self, client: &Client, drains: &[NodeEvacuation]) -> anyhow::Result<()> {
+        // Without the right to list them the rest still helps.
+        let evacuations = match &self.name {
+            Some(_) => Api::<Evacuation>::all(client.clone()).list(&ListParams::default()).await.ok(),
+            None => None,
+        };
+        let evacuations = evacuations.map(|all| all.items).unwrap_or_default();
+        let now = Now::of(self.connection.outages().is_led());
+        if self.name.is_some() {
+            return Ok(drains.iter().try_for_each(|drain| tell(self.page(drain, &evacuations, now)))?);
         }
+        if drains.is_empty() {
+            return Ok(tell("no drains")?);
+        }
+        Ok(table(drains, self.is_wide(), now).iter().try_for_each(tell)?)
     }
 
-    fn print(&self, drain: &NodeEvacuation) -> anyhow::Result<()> {
-        Ok(say(self.render(drain)?)?)
+    fn page(&self, drain: &NodeEvacuation, evacuations: &[Evacuation], now: Now) -> String {
+        let pods = evacuations.iter().filter(|evacuation| has_entry(evacuation, drain));
+        let pods: Vec<_> = pods.map(Tracked::of).collect();
+        let manner = Manner { bars: std::io::stdout().is_terminal(), wide: self.is_wide() };
+        details(drain, &pods.iter().collect::<Vec<_>>(), manner, now)
     }
 
-    /// Prints each visible change.
-    async fn watch(&self, client: Client) -> anyhow::Result<Exit> {
-        self.require(&client).await?;
-        let events = drains(client, self.name.as_deref());
+    fn is_wide(&self) -> bool {
+        self.output == Some(View::Wide)
+    }
+
+    /// Prints each visible change of those drains, until they have ended; of all drains when there are none.
+    async fn watch(&self, client: Client, mut open: Vec<String>) -> anyhow::Result<Exit> {
+        let events = drains(client, &open);
         pin_mut!(events);
+        let all = open.is_empty();
         let mut told = std::collections::BTreeMap::new();
         let mut allowed = false;
         while let Some(event) = events.next().await {
@@ -137,7 +137,8 @@ impl Status {
                 Ok(Event::Delete(drain)) => {
                     say(format_args!("nodeevacuation {} is gone", drain.name_any()))?;
                     told.remove(&drain.name_any());
-                    if self.name.is_some() {
+                    open.retain(|name| *name != drain.name_any());
+                    if !all && open.is_empty() {
                         break;
                     }
                     continue;
@@ -146,41 +147,37 @@ impl Status {
                     allowed = true;
                     continue;
                 }
-                Err(error) if !allowed && is_refused(&error) => return Err(error.into()),
+                Err(error) if !allowed && (is_refused(&error) || is_unserved(&error)) => {
+                    return Err(error).context("nodeevacuations cannot be watched");
+                }
                 Err(_) => continue,
             };
-            let text = if self.name.is_some() || self.output.is_some() {
-                self.render(&drain)?
-            } else {
-                let lines = table(std::slice::from_ref(&drain), chrono::Utc::now());
-                let from = usize::from(!told.is_empty());
-                lines.get(from..).unwrap_or_default().join("\n")
+            let rendered = match self.output {
+                Some(view) => view.render(&drain, &[drain_resource(&drain)])?,
+                None => None,
+            };
+            let now = Now::of(self.connection.outages().is_led());
+            let text = match &rendered {
+                Some(text) => text.clone(),
+                None if !all => self.page(&drain, &[], now),
+                None => {
+                    let lines = table(std::slice::from_ref(&drain), self.is_wide(), now);
+                    let from = usize::from(!told.is_empty());
+                    lines.get(from..).unwrap_or_default().join("\n")
+                }
             };
             // The age of a drain is no change of it.
             let state = (drain.spec.paused, drain.status.clone(), drain.metadata.deletion_timestamp.clone());
             if told.insert(drain.name_any(), state.clone()) != Some(state) {
-                say(text)?;
+                if rendered.is_some() { say(text)? } else { tell(text)? }
             }
-            let finished = drain.status.is_some_and(|status| status.is_true(DrainConditionType::Finished));
-            if self.name.is_some() && finished {
-                break;
+            if has_ended(&drain) {
+                open.retain(|name| *name != drain.name_any());
+                if !all && open.is_empty() {
+                    break;
+                }
             }
         }
         Ok(Exit::Done)
     }
-
-    /// Fails for a drain that does not exist, which a watch would wait for.
-    async fn require(&self, client: &Client) -> anyhow::Result<()> {
-        let Some(name) = &self.name else { return Ok(()) };
-        let api: Api<NodeEvacuation> = Api::all(client.clone());
-        api.get(name).await.with_context(|| format!("nodeevacuation {name} cannot be read"))?;
-        Ok(())
-    }
-}
-
-fn render(object: &impl serde::Serialize, format: Format) -> anyhow::Result<String> {
-    Ok(match format {
-        Format::Json => serde_json::to_string_pretty(object)?,
-        Format::Yaml => format!("---\n{}", machinery_merge::to_yaml(object)?.trim_end()),
-    })
 }

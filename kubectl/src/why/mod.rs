@@ -1,27 +1,64 @@
-//! `kubectl evacuate why POD`
+//! `kubectl evacuate why POD|NODE`
 
+mod drain;
+mod pod;
 mod text;
 
 use anyhow::Context;
 use clap::Args;
-use evacuation_api::{ConditionType, Evacuation};
-use evacuation_protocol::{Standing, Surroundings, is_finished};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use evacuation_api::Evacuation;
+use evacuation_protocol::is_finished;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 
-use self::text::Page;
 use crate::{
-    Exit, connection::NamespacedConnection, output::say, pod_name::pod_name, surroundings::surroundings,
+    Exit,
+    connection::NamespacedConnection,
+    drain_ref::{DrainRef, Found, drain_ref},
+    moment::Now,
+    output::{View, say, tell},
+    pod_name::pod_name,
 };
 
-/// Show why a pod has not moved: who asks, the answers, what holds it, and what helps.
+/// Show why a pod has not moved, or a node is not drained: who asks, the answers, what holds it, and what
+/// helps.
 #[derive(Args, Debug)]
 pub struct Why {
-    /// Name of the pod, also as pod/NAME.
-    #[arg(value_name = "POD", value_parser = pod_name)]
-    pod: String,
+    /// Name of a pod, of a node, or of a NodeEvacuation; also as pod/NAME, node/NAME or nodeevacuation/NAME.
+    #[arg(value_name = "POD|NODE", value_parser = subject)]
+    subject: Subject,
+    /// Output format. JSON and YAML have one object.
+    #[arg(short, long, value_enum)]
+    output: Option<View>,
     #[command(flatten)]
     connection: NamespacedConnection,
+}
+
+/// The thing that the command is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Subject {
+    Pod(String),
+    Drain(DrainRef),
+    /// A name alone: that of a pod, or else of a drain or of a node.
+    Either(String),
+}
+
+/// A page, in each form.
+struct Page {
+    object: serde_json::Value,
+    names: Vec<String>,
+    /// Text for people, with more details or without.
+    text: Box<dyn Fn(bool, Now) -> String>,
+}
+
+fn subject(text: &str) -> Result<Subject, String> {
+    match text.split_once('/') {
+        None => Ok(Subject::Either(text.to_owned())),
+        Some(("pod" | "pods" | "po", _)) => pod_name(text).map(Subject::Pod),
+        Some(("node" | "nodes" | "no", _)) => drain_ref(text).map(Subject::Drain),
+        Some((resource, _)) => drain_ref(text)
+            .map(Subject::Drain)
+            .map_err(|_| format!("only pods, nodes and nodeevacuations can be asked about, not {resource}")),
+    }
 }
 
 impl Why {
@@ -29,68 +66,81 @@ impl Why {
     ///
     /// # Errors
     ///
-    /// Neither the pod nor an Evacuation of it exists, or they cannot be read.
+    /// Neither a pod, nor an Evacuation of one, nor a drain has the name, or they cannot be read.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
-        let namespace = client.default_namespace().to_owned();
-        let full = format!("{namespace}/{}", self.pod);
-        let pod: Option<Pod> = Api::default_namespaced(client.clone())
-            .get_opt(&self.pod)
-            .await
-            .with_context(|| format!("pod {full} cannot be read"))?;
-        let evacuations: Api<Evacuation> = Api::default_namespaced(client.clone());
-        let of_pod = ListParams::default().fields(&format!("spec.target.pod.name={}", self.pod));
-        let evacuations = evacuations.list(&of_pod).await;
-        let evacuations =
-            evacuations.with_context(|| format!("evacuations of pod {full} cannot be listed"))?;
-        let Some(pod) = pod else {
-            let last = newest(evacuations.items).with_context(|| format!("there is no pod {full}"))?;
-            say(Page::gone(&full, &last))?;
-            return Ok(Exit::Done);
-        };
-        let of_this = evacuations.items.into_iter().filter(|e| e.spec.target.pod.uid == pod.uid());
-        let evacuation = newest(of_this.collect());
-        // Without the rights to read budgets or the node the rest still helps.
-        let surroundings = match surroundings(&client, &namespace).await {
-            Ok(surroundings) => surroundings,
-            Err(error) => {
-                eprintln!("warning: {}", crate::complaint::complaint(&error));
-                Surroundings::default()
+        let page = match &self.subject {
+            Subject::Pod(name) => {
+                let page = pod::page(&client, name).await?;
+                page.with_context(|| no_pod(&client, name))?
             }
+            Subject::Drain(drain) => drain::page(&client, drain.current(&client).await?).await,
+            Subject::Either(name) => match pod::page(&client, name).await? {
+                Some(page) => page,
+                None => either(&client, name).await?,
+            },
         };
-        let node = node_of(&client, &pod).await;
-        let standing = standing(&pod, evacuation.as_ref());
-        let page = Page {
-            pod: &pod,
-            evacuation: evacuation.as_ref(),
-            seen: surroundings.drained(&pod, standing, node.as_ref()),
-            obstacle: surroundings.obstacle(&pod, None, chrono::Utc::now()),
+        let now = Now::of(self.connection.outages().is_led());
+        let rendered = match self.output {
+            Some(view) => view.render(&page.object, &page.names)?,
+            None => None,
         };
-        say(page.render(chrono::Utc::now()))?;
+        match rendered {
+            Some(text) if text.is_empty() => {}
+            Some(text) => say(text)?,
+            None => tell((page.text)(self.output == Some(View::Wide), now))?,
+        }
         Ok(Exit::Done)
     }
 }
 
-/// Returns the Evacuation that is in progress, or else the one that was created last.
+/// Returns the page of the drains of that name. No pod has it.
+async fn either(client: &Client, name: &str) -> anyhow::Result<Page> {
+    let drain = DrainRef::Either(name.to_owned());
+    let found = drain.find(client).await;
+    // A user who may not read drains asked about a pod.
+    let found = found.with_context(|| no_pod(client, name))?;
+    if matches!(&found, Found::OfNode(_, drains) if drains.is_empty()) {
+        anyhow::bail!("{}; {}", no_pod(client, name), drain.nothing());
+    }
+    Ok(drain::page(client, found.current()).await)
+}
+
+fn no_pod(client: &Client, name: &str) -> String {
+    format!("there is no pod {}/{name}", client.default_namespace())
+}
+
+/// Returns the Evacuation that is in progress, or else the one that was created last. Rehearsals move no pod.
 pub(crate) fn newest(mut all: Vec<Evacuation>) -> Option<Evacuation> {
+    all.retain(|e| !e.spec.rehearsal);
     let open = |e: &Evacuation| !e.status.as_ref().is_some_and(is_finished);
     all.sort_by_key(|e| (open(e), e.creation_timestamp()));
     all.pop()
 }
 
-/// Returns the progress of the requests with a pod.
-fn standing<'a>(pod: &Pod, evacuation: Option<&'a Evacuation>) -> Standing<'a> {
-    match evacuation {
-        Some(open) if !open.status.as_ref().is_some_and(is_finished) => Standing::Asked(open),
-        _ if pod.metadata.deletion_timestamp.is_some() => Standing::Leaving,
-        Some(ended) if ended.status.as_ref().is_some_and(|s| s.is_true(ConditionType::Failed)) => {
-            Standing::LeftAlone(ended)
-        }
-        _ => Standing::Waiting,
-    }
+/// Returns all Evacuations, if the caller may list them.
+async fn evacuations(client: &Client) -> Vec<Evacuation> {
+    let all = Api::<Evacuation>::all(client.clone()).list(&ListParams::default()).await;
+    all.map(|all| all.items).unwrap_or_default()
 }
 
-async fn node_of(client: &Client, pod: &Pod) -> Option<Node> {
-    let name = pod.spec.as_ref()?.node_name.as_ref()?;
-    Api::<Node>::all(client.clone()).get_opt(name).await.ok()?
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_what_the_question_is_about() {
+        let name = || "a".to_owned();
+        for (text, expected) in [
+            ("a", Some(Subject::Either(name()))),
+            ("pod/a", Some(Subject::Pod(name()))),
+            ("node/a", Some(Subject::Drain(DrainRef::Node(name())))),
+            ("nodeevac/a", Some(Subject::Drain(DrainRef::Drain(name())))),
+            ("node/", None),
+        ] {
+            assert_eq!(subject(text).ok(), expected, "{text}");
+        }
+        let error = subject("service/a").unwrap_err();
+        assert_eq!(error, "only pods, nodes and nodeevacuations can be asked about, not service");
+    }
 }

@@ -1,97 +1,163 @@
 //! The page of one pod.
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{
     ConditionType, DrainBlocker, Evacuation, EvacuationStatus, GATEWAY_ENTRY_PREFIX, GATEWAY_WEBHOOKS,
-    Requester, ResponderState, ResponderStatus,
+    Requester, ResponderState, ResponderStatus, from_condition_time,
 };
-use evacuation_protocol::{BudgetView, DrainedPod, continues_by, judge, state_word};
-use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
+use evacuation_protocol::{BudgetView, PodJudgement, is_finished, message_parts, state_word};
+use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use serde_json::{Value, json};
 
-use crate::plain::{full_name, plain, way_out};
+use crate::{
+    moment::{Now, WAITS, count},
+    next::Next,
+    plain::{full_name, help, needs_nothing, plain},
+};
 
 /// A pod with what it depends on.
-pub(super) struct Page<'a> {
-    pub(super) pod: &'a Pod,
+pub(super) struct Facts {
+    pub(super) pod: Pod,
+    /// True when the pod's node was deleted.
+    pub(super) node_deleted: bool,
+    /// The drains that the pod holds back, by name, and how.
+    pub(super) drains: Vec<(String, DrainBlocker)>,
     /// The Evacuation in progress, or else the last one.
-    pub(super) evacuation: Option<&'a Evacuation>,
-    pub(super) seen: DrainedPod<'a>,
+    pub(super) evacuation: Option<Evacuation>,
+    pub(super) budgets: Vec<PodDisruptionBudget>,
+    pub(super) judgement: PodJudgement,
     /// The obstacle that an eviction would meet now.
     pub(super) obstacle: Option<DrainBlocker>,
 }
 
-impl Page<'_> {
-    /// Returns the text for a pod that does not exist any more.
-    pub(super) fn gone(pod: &str, last: &Evacuation) -> String {
-        let mut lines = vec![format!("pod {pod} does not exist any more")];
-        lines.extend(asked(last));
-        lines.join("\n")
-    }
+/// Returns the text for a pod that does not exist any more.
+pub(super) fn gone(pod: &str, last: &Evacuation, wide: bool, now: Now) -> String {
+    let mut lines = vec![format!("pod {pod} does not exist any more")];
+    lines.extend(asked(last, false, wide, now));
+    lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join("\n")
+}
 
+impl Facts {
     /// Returns the page.
-    pub(super) fn render(&self, now: DateTime<Utc>) -> String {
-        let mut lines = vec![self.head()];
-        match self.evacuation {
+    pub(super) fn render(&self, wide: bool, now: Now) -> String {
+        let mut lines = vec![self.head(now)];
+        let blocker = self.judgement.blocker.as_ref();
+        match &self.evacuation {
             None => lines.push("Nobody asks it to move.".to_owned()),
-            Some(evacuation) => lines.extend(asked(evacuation)),
+            Some(evacuation) => lines.extend(asked(evacuation, blocker.is_some(), wide, now)),
         }
         lines.push("Budgets:".to_owned());
         lines.extend(self.budgets());
-        let judgement = judge(&self.seen, now);
-        match judgement.blocker {
-            Some(blocker) => lines.extend(held(&blocker)),
-            None if self.is_asked() => {
+        match blocker {
+            Some(blocker) => lines.extend(held(blocker, self.next().is_some(), now)),
+            None if self.is_asked() && now.led => {
                 lines.push("Held by: nothing".to_owned());
-                lines.extend(judgement.expected.map(|time| format!("Expected to be gone: {}", stamp(time))));
+                lines.extend(
+                    self.judgement.expected.map(|time| format!("Expected to be gone: {}", now.at(time))),
+                );
             }
             None => {}
         }
+        if self.is_asked() && !now.led {
+            lines.push(format!("It {WAITS}."));
+        }
+        if !self.is_asked() {
+            for (drain, blocker) in &self.drains {
+                lines.push(format!("It holds nodeevacuation {drain} back:"));
+                lines.extend(held(blocker, false, now));
+            }
+        }
         if let Some(obstacle) = self.obstacle.as_ref().filter(|_| !self.is_asked()) {
             lines.push("An eviction now would be held back:".to_owned());
-            lines.extend(held(obstacle));
+            lines.extend(held(obstacle, false, now));
         }
         lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join("\n")
     }
 
-    fn is_asked(&self) -> bool {
-        self.evacuation.is_some_and(|e| !e.status.as_ref().is_some_and(evacuation_protocol::is_finished))
+    /// Returns the facts for programs.
+    pub(super) fn object(&self) -> Value {
+        let budget = |budget: &PodDisruptionBudget| {
+            let view = BudgetView::of(budget);
+            json!({
+                "name": view.name, "disruptionsAllowed": view.disruptions_allowed,
+                "currentHealthy": view.current_healthy, "desiredHealthy": view.desired_healthy,
+            })
+        };
+        let obstacle = self.obstacle.as_ref().filter(|_| !self.is_asked());
+        json!({
+            "pod": full_name(&self.pod), "exists": true,
+            "node": self.pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()),
+            "asked": self.is_asked(), "state": self.evacuation.as_ref().map(state_word),
+            "next": self.next().map(|next| next.object(None)),
+            "expected": self.judgement.expected.map(evacuation_api::Timestamp::from),
+            "heldBy": self.judgement.blocker.as_ref().map(blocker_object),
+            "wouldBeHeldBy": obstacle.map(blocker_object),
+            "holdsBack": self.drains.iter().map(|(drain, blocker)| json!({"drain": drain, "blocker": blocker_object(blocker)})).collect::<Vec<_>>(),
+            "nodeDeleted": self.node_deleted,
+            "budgets": self.budgets.iter().map(budget).collect::<Vec<_>>(),
+            "evacuation": self.evacuation,
+        })
     }
 
-    fn head(&self) -> String {
+    fn next(&self) -> Option<Next> {
+        self.evacuation.as_ref().and_then(Next::of)
+    }
+
+    fn is_asked(&self) -> bool {
+        self.evacuation.as_ref().is_some_and(|e| !e.status.as_ref().is_some_and(is_finished))
+    }
+
+    fn head(&self, now: Now) -> String {
         let node = self.pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("no node");
-        let end = self.pod.metadata.deletion_timestamp.as_ref();
-        let end = end.map(|end| format!(", terminating until {}", end.0)).unwrap_or_default();
-        format!("pod {} on {node}{end}", full_name(self.pod))
+        let end = self.pod.metadata.deletion_timestamp.as_ref().map(from_condition_time);
+        let end = end.map(|end| format!(", terminating until {}", now.at(end))).unwrap_or_default();
+        let deleted = if self.node_deleted { ", a node that does not exist any more" } else { "" };
+        format!("pod {} on {node}{deleted}{end}", full_name(&self.pod))
     }
 
     fn budgets(&self) -> Vec<String> {
-        if self.seen.budgets.is_empty() {
+        if self.budgets.is_empty() {
             return vec!["  none".to_owned()];
         }
+        let number = |number: i32| usize::try_from(number).unwrap_or_default();
         let line = |view: BudgetView| {
+            let healthy = count(number(view.current_healthy), "pod");
             format!(
-                "  {}: allows {} disruptions now, {} pods are healthy and {} must be",
-                view.name, view.disruptions_allowed, view.current_healthy, view.desired_healthy
+                "  {}: allows {} now, {healthy} {} healthy and {} must be",
+                view.name,
+                count(number(view.disruptions_allowed), "disruption"),
+                if view.current_healthy == 1 { "is" } else { "are" },
+                view.desired_healthy
             )
         };
-        self.seen.budgets.iter().map(|budget| line(BudgetView::of(budget))).collect()
+        self.budgets.iter().map(|budget| line(BudgetView::of(budget))).collect()
     }
 }
 
-/// Tells who asks, and the answers.
-fn asked(evacuation: &Evacuation) -> Vec<String> {
+/// Returns a blocker for programs, with its way out in a field of its own.
+pub(super) fn blocker_object(blocker: &DrainBlocker) -> Value {
+    let (cause, way_out) = message_parts(&blocker.message);
+    json!({
+        "node": blocker.node, "pod": blocker.pod, "owner": blocker.owner, "reason": blocker.reason,
+        "object": blocker.object, "stuck": blocker.stuck, "since": blocker.since, "message": cause,
+        "wayOut": way_out,
+    })
+}
+
+/// Tells who asks, and the answers. `held` is true when another line tells what holds the pod.
+fn asked(evacuation: &Evacuation, held: bool, wide: bool, now: Now) -> Vec<String> {
     let empty = EvacuationStatus::default();
     let status = evacuation.status.as_ref().unwrap_or(&empty);
-    let mut lines = vec![format!("Evacuation {}: {}", evacuation.name_any(), state_word(evacuation))];
-    let end = [ConditionType::Failed, ConditionType::Evacuated, ConditionType::Blocked];
-    for condition in end.into_iter().filter_map(|kind| status.true_condition(kind)) {
-        lines.push(format!("  {}: {}", condition.reason, condition.message));
+    let name = evacuation.metadata.name.as_deref().unwrap_or_default();
+    let mut lines = vec![format!("Evacuation {name}: {}", state_word(evacuation))];
+    let told = [ConditionType::Failed, ConditionType::Evacuated, ConditionType::Blocked];
+    let told = told.into_iter().filter(|kind| wide || !held || *kind != ConditionType::Blocked);
+    for condition in told.filter_map(|kind| status.true_condition(kind)) {
+        lines.push(format!("  {}: {}", condition.reason, now.text(&condition.message)));
     }
-    lines.extend(continues_by(evacuation).map(|time| format!("  continues by itself at {}", stamp(time))));
+    lines.extend(Next::of(evacuation).and_then(|next| next.sentence(now)).map(|next| format!("  {next}")));
     lines.push("Asked for by:".to_owned());
     for requester in &evacuation.spec.requesters {
-        lines.push(request(requester, status));
+        lines.push(request(requester, status, now));
         lines.extend(through_gateway(&requester.name));
     }
     if evacuation.spec.requesters.is_empty() {
@@ -101,18 +167,24 @@ fn asked(evacuation: &Evacuation) -> Vec<String> {
     match status.responders.as_deref() {
         None => lines.push("  not looked for yet".to_owned()),
         Some([]) => lines.push("  none: nobody is asked before the eviction".to_owned()),
-        Some(all) => lines.extend(all.iter().map(answer)),
+        Some(all) => lines.extend(all.iter().map(|responder| answer(responder, wide, now))),
+    }
+    if let Some(eviction) = status.eviction.as_ref().filter(|_| wide) {
+        let attempts = count(usize::try_from(eviction.attempts).unwrap_or_default(), "attempt");
+        let last =
+            eviction.last_attempt_time.as_ref().map(|time| format!(", the last at {}", now.stamp(time)));
+        lines.push(format!("Eviction: {attempts}{}", last.unwrap_or_default()));
     }
     lines
 }
 
-fn request(requester: &Requester, status: &EvacuationStatus) -> String {
+fn request(requester: &Requester, status: &EvacuationStatus, now: Now) -> String {
     let known = status.requesters.iter().find(|known| known.key() == requester.key());
-    let since = known.map(|known| format!(" at {}", stamp(known.time.0))).unwrap_or_default();
+    let since = known.map(|known| format!(" at {}", now.stamp(&known.time))).unwrap_or_default();
     let why = remarks(requester.reason.as_ref(), requester.message.as_ref());
     let refusal = requester.on_refusal.unwrap_or_default();
     let deadline = requester.deadline.map(|time| {
-        format!("; deadline {}, then {:?}", stamp(time.time()), requester.at_deadline.unwrap_or_default())
+        format!("; deadline {}, then {:?}", now.at(time.time()), requester.at_deadline.unwrap_or_default())
     });
     format!(
         "  {}{since} as {}{why} (on refusal: {refusal:?}{})",
@@ -130,19 +202,23 @@ fn through_gateway(entry: &str) -> Option<String> {
     ))
 }
 
-fn answer(responder: &ResponderStatus) -> String {
+fn answer(responder: &ResponderStatus, wide: bool, now: Now) -> String {
     let name = &responder.name;
-    let time = responder.answer_time.map(|time| format!(" at {}", stamp(time.0))).unwrap_or_default();
-    let until = responder.delay_until.map(|time| format!(" until {}", stamp(time.0))).unwrap_or_default();
+    let time = responder.answer_time.map(|time| format!(" at {}", now.stamp(&time))).unwrap_or_default();
+    let until = responder.delay_until.map(|time| format!(" until {}", now.stamp(&time))).unwrap_or_default();
     let said = remarks(responder.reason.as_ref(), responder.message.as_ref());
     let state = match responder.state {
         ResponderState::Active => String::new(),
         state => format!(", {state:?}"),
     };
+    let more = format!("; priority {}, timeout {} s", responder.priority, responder.timeout_seconds);
+    let more = if wide { more.as_str() } else { "" };
     match (responder.answer, responder.active_time) {
-        (Some(answer), _) => format!("  {name} answered {answer:?}{until}{time}{said}{state}"),
-        (None, Some(asked)) => format!("  {name} was asked at {}, no answer{said}{state}", stamp(asked.0)),
-        (None, None) => format!("  {name} was not asked yet{state}"),
+        (Some(answer), _) => format!("  {name} answered {answer:?}{until}{time}{said}{state}{more}"),
+        (None, Some(asked)) => {
+            format!("  {name} was asked at {}, no answer{said}{state}{more}", now.stamp(&asked))
+        }
+        (None, None) => format!("  {name} was not asked yet{state}{more}"),
     }
 }
 
@@ -152,26 +228,28 @@ fn remarks(reason: Option<&String>, message: Option<&String>) -> String {
     texts.fold(String::new(), |all, text| all + ": " + text)
 }
 
-fn held(blocker: &DrainBlocker) -> Vec<String> {
-    let (cause, way_out) = way_out(&blocker.message);
+/// Returns the lines of a blocker. `continues` is true when a step is to come that needs no person.
+fn held(blocker: &DrainBlocker, continues: bool, now: Now) -> Vec<String> {
+    let (cause, _) = message_parts(&blocker.message);
     let object = blocker.object.as_ref().map(|object| format!(" by {object}")).unwrap_or_default();
-    let stuck = if blocker.stuck { " (nothing changes by itself)" } else { "" };
+    let stuck = if blocker.stuck && !continues { " (nothing changes by itself)" } else { "" };
+    let since = now.since(blocker.since.0);
     let mut lines = vec![
-        format!("Held{object} since {}: {}{stuck}", stamp(blocker.since.0), blocker.reason),
-        format!("  {cause}"),
+        format!("Held{object} since {since}: {}{stuck}", blocker.reason),
+        format!("  {}", now.text(cause)),
     ];
-    lines.extend(way_out.map(|way_out| format!("What helps: {way_out}")));
+    if let Some(help) = help(&blocker.message, now) {
+        lines.push(format!("What helps: {}", now.text(help)));
+    } else if now.led && needs_nothing(blocker) {
+        lines.push("Nothing to do.".to_owned());
+    }
     lines
-}
-
-fn stamp(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 #[cfg(test)]
 mod tests {
-    use evacuation_protocol::Standing;
-    use serde_json::json;
+    use chrono::DateTime;
+    use evacuation_protocol::{Standing, judge};
 
     use super::*;
 
@@ -184,33 +262,60 @@ mod tests {
         .unwrap()
     }
 
-    fn seen<'a>(pod: &'a Pod, standing: Standing<'a>) -> DrainedPod<'a> {
-        DrainedPod {
-            node: "a",
+    fn now() -> Now {
+        Now { time: "1970-01-01T00:05:00Z".parse().unwrap(), led: true }
+    }
+
+    fn facts(evacuation: Option<Evacuation>) -> Facts {
+        let (pod, surroundings) = (pod(), evacuation_protocol::Surroundings::default());
+        let standing = evacuation.as_ref().map_or(Standing::Waiting, Standing::Asked);
+        let judgement = judge(&surroundings.drained(&pod, standing, None), now().time);
+        Facts {
             pod,
-            standing,
+            node_deleted: false,
+            drains: vec![],
+            evacuation,
             budgets: vec![],
-            unready: vec![],
-            attach_failures: &[],
-            node_silent_since: None,
+            judgement,
+            obstacle: None,
         }
     }
 
     #[test]
     fn a_pod_that_nobody_asks_says_so() {
-        let pod = pod();
-        let page = Page { pod: &pod, evacuation: None, seen: seen(&pod, Standing::Waiting), obstacle: None };
-        let text = page.render(DateTime::UNIX_EPOCH);
+        let text = facts(None).render(false, now());
         assert_eq!(text, "pod shop/db-0 on a\nNobody asks it to move.\nBudgets:\n  none");
     }
 
     #[test]
-    fn a_refusal_is_shown_with_its_message_and_what_helps() {
+    fn a_pod_that_a_drain_leaves_alone_tells_how_it_holds_the_drain_back() {
+        let blocker = json!({"node": "a", "pod": "shop/db-0", "reason": "UnmanagedPod", "stuck": true,
+                             "since": "1970-01-01T00:01:00Z", "message": "no controller; what helps: set it"});
+        let drains = vec![("d".to_owned(), serde_json::from_value(blocker).unwrap())];
+        let facts = Facts { node_deleted: true, drains, ..facts(None) };
+        assert_eq!(
+            facts.render(false, now()),
+            "\
+pod shop/db-0 on a, a node that does not exist any more
+Nobody asks it to move.
+Budgets:
+  none
+It holds nodeevacuation d back:
+Held since 00:01:00Z (4 min): UnmanagedPod (nothing changes by itself)
+  no controller
+What helps: set it"
+        );
+        let object = facts.object();
+        assert_eq!((&object["holdsBack"][0]["drain"], &object["nodeDeleted"]), (&json!("d"), &json!(true)));
+    }
+
+    fn refused(deadline: &Value) -> Evacuation {
         let mut refused: Evacuation = serde_json::from_value(json!({
             "metadata": {"name": "db-0-x", "namespace": "shop"},
             "spec": {
                 "target": {"pod": {"name": "db-0", "uid": "u"}},
-                "requesters": [{"owner": "alice", "name": "a.b/c", "reason": "KernelUpgrade", "onRefusal": "Wait"}],
+                "requesters": [{"owner": "alice", "name": "a.b/c", "reason": "KernelUpgrade", "onRefusal": "Wait",
+                                "deadline": deadline, "atDeadline": "GiveUp"}],
             },
         }))
         .unwrap();
@@ -222,23 +327,55 @@ mod tests {
         });
         status.responders = Some(vec![serde_json::from_value(responder).unwrap()]);
         refused.status = Some(status);
-        let pod = pod();
-        let page = Page {
-            pod: &pod,
-            evacuation: Some(&refused),
-            seen: seen(&pod, Standing::Asked(&refused)),
-            obstacle: None,
-        };
-        let text = page.render(DateTime::UNIX_EPOCH);
-        for part in [
-            "Evacuation db-0-x: Refused",
-            "alice at 1970-01-01T00:00:00Z as a.b/c: KernelUpgrade (on refusal: Wait)",
-            "self answered Refuse at 1970-01-01T00:00:02Z: a backup  runs",
-            "Held by Evacuation/db-0-x since 1970-01-01T00:00:02Z: Refused (nothing changes by itself)",
-            "What helps: the responder must change its answer",
-        ] {
-            assert!(text.contains(part), "{part:?} is not in\n{text}");
-        }
+        refused
+    }
+
+    #[test]
+    fn a_refusal_is_shown_with_its_message_and_what_helps() {
+        let text = facts(Some(refused(&Value::Null))).render(false, now());
+        let (text, help) = text.split_once("What helps: ").unwrap();
+        assert!(help.starts_with("the responder must change its answer; or "), "{help}");
+        assert_eq!(
+            text,
+            "\
+pod shop/db-0 on a
+Evacuation db-0-x: Refused
+Asked for by:
+  alice at 00:00:00Z (5 min ago) as a.b/c: KernelUpgrade (on refusal: Wait)
+Responders:
+  self answered Refuse at 00:00:02Z (4 min ago): a backup  runs
+Budgets:
+  none
+Held by Evacuation/db-0-x since 00:00:02Z (4 min): Refused (nothing changes by itself)
+  responder self refused: a backup runs
+"
+        );
+    }
+
+    #[test]
+    fn a_deadline_is_named_by_its_act_and_is_no_promise_without_a_controller() {
+        let facts = facts(Some(refused(&json!("1970-01-01T00:06:00Z"))));
+        let text = facts.render(false, now());
+        assert!(text.contains("\n  at 00:06:00Z (in 60 s): gives up\n"), "{text}");
+        assert!(!text.contains("by itself"), "one truth: {text}");
+        let text = facts.render(false, Now { led: false, ..now() });
+        assert!(!text.contains("gives up") && !text.contains("What helps"), "{text}");
+        assert!(text.ends_with("\nIt waits for a controller."), "{text}");
+        let mut asked = facts;
+        asked.judgement.blocker = None;
+        let text = asked.render(false, Now { led: false, ..now() });
+        assert!(text.ends_with("\nIt waits for a controller."), "{text}");
+    }
+
+    #[test]
+    fn the_object_for_programs_has_what_the_page_says() {
+        let object = facts(Some(refused(&json!("1970-01-01T00:06:00Z")))).object();
+        assert_eq!(object["next"], json!({"time": "1970-01-01T00:06:00Z", "act": "GiveUp"}));
+        assert_eq!((&object["state"], &object["asked"]), (&json!("Refused"), &json!(true)));
+        assert_eq!(object["heldBy"]["message"], "responder self refused: a backup runs");
+        assert_eq!(object["evacuation"]["metadata"]["name"], "db-0-x");
+        let wide = facts(Some(refused(&Value::Null))).render(true, now());
+        assert!(wide.contains("; priority 1, timeout 60 s"), "{wide}");
     }
 
     #[test]

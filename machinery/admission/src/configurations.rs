@@ -67,9 +67,10 @@ impl Configurations {
         let mut synced = Vec::new();
         if plugins.contains(&Plugin::MutatingAdmissionWebhook) {
             let compile = |configuration: &MutatingWebhookConfiguration| -> Vec<Arc<Hook>> {
-                let name = configuration.metadata.name.clone().unwrap_or_default();
                 let webhooks = configuration.webhooks.iter().flatten();
-                webhooks.map(|webhook| Arc::new(Hook::of_mutating(&name, webhook))).collect()
+                webhooks
+                    .map(|webhook| Arc::new(Hook::of_mutating(&configuration.metadata, webhook)))
+                    .collect()
             };
             let update =
                 |kinds: &mut ByKind, all: Option<Vec<Arc<Vec<Arc<Hook>>>>>| kinds.mutating = flat(all);
@@ -77,9 +78,10 @@ impl Configurations {
         }
         if plugins.contains(&Plugin::ValidatingAdmissionWebhook) {
             let compile = |configuration: &ValidatingWebhookConfiguration| -> Vec<Arc<Hook>> {
-                let name = configuration.metadata.name.clone().unwrap_or_default();
                 let webhooks = configuration.webhooks.iter().flatten();
-                webhooks.map(|webhook| Arc::new(Hook::of_validating(&name, webhook))).collect()
+                webhooks
+                    .map(|webhook| Arc::new(Hook::of_validating(&configuration.metadata, webhook)))
+                    .collect()
             };
             let update =
                 |kinds: &mut ByKind, all: Option<Vec<Arc<Vec<Arc<Hook>>>>>| kinds.validating = flat(all);

@@ -57,3 +57,5 @@ mod webhook;
 pub use metrics::AdmissionMetrics;
 pub use plugin::Plugin;
 pub use plugins::{AdmissionOptions, Plugins};
+pub use refusal::QUOTA_CAUSE;
+pub use webhook::TokenAccount;

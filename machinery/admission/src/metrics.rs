@@ -18,6 +18,7 @@ pub struct AdmissionMetrics {
     failed_open: Family<NameLabels, Gauge>,
     checks: Family<CheckLabels, Counter>,
     check_seconds: Checks,
+    token_requests: Family<CodeLabels, Counter>,
 }
 
 #[derive(Clone, Debug)]
@@ -78,6 +79,11 @@ struct NameLabels {
     r#type: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CodeLabels {
+    code: String,
+}
+
 /// Labels of the checks by a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct CheckLabels {
@@ -120,6 +126,10 @@ impl AdmissionMetrics {
         let help = "Duration of checks by validating admission policies, in seconds";
         let name = "apiserver_validating_admission_policy_check_duration_seconds";
         registry.register(name, help, metrics.check_seconds.0.clone());
+        // Upstream has no such metric yet.
+        let help = "Requests of tokens for admission webhooks";
+        let name = "apiserver_admission_webhook_token_request";
+        registry.register(name, help, metrics.token_requests.clone());
         metrics
     }
 
@@ -146,6 +156,11 @@ impl AdmissionMetrics {
 
     pub(crate) fn observe_fail_open(&self, webhook: &str, kind: &'static str) {
         self.failed_open.get_or_create(&NameLabels { name: webhook.to_owned(), r#type: kind }).inc();
+    }
+
+    /// Counts a request of a token, by the HTTP status code of its reply; 0 for none.
+    pub(crate) fn observe_token_request(&self, code: u16) {
+        self.token_requests.get_or_create(&CodeLabels { code: code.to_string() }).inc();
     }
 
     pub(crate) fn observe_check(&self, labels: &CheckLabels, duration: Duration) {

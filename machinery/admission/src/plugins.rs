@@ -23,7 +23,7 @@ use crate::{
     quota::Quotas,
     refusal,
     subject::{NamespaceMetadata, Subject, operation},
-    webhook::{self, Caller, Clients, Hook},
+    webhook::{self, Caller, Clients, Hook, TokenAccount, Tokens},
 };
 
 /// Maximum time for which a write waits for the configurations, as upstream.
@@ -41,6 +41,9 @@ pub struct AdmissionOptions {
     pub plugins: Vec<Plugin>,
     /// Users with a reserve of calls and evaluations, such as the controller of the server's kinds.
     pub priority_users: Vec<String>,
+    /// Service account whose tokens prove this server to each webhook that it calls (KEP-6060). `None`: calls
+    /// carry no token. A webhook for which kube-apiserver issues none counts as failed.
+    pub webhook_tokens: Option<TokenAccount>,
     /// Maximum number of calls of webhooks in progress. One user can have a quarter of them, and the service
     /// accounts of one namespace together.
     pub max_calls_in_flight: usize,
@@ -54,6 +57,7 @@ impl Default for AdmissionOptions {
         Self {
             plugins: Plugin::ALL.to_vec(),
             priority_users: Vec::new(),
+            webhook_tokens: None,
             max_calls_in_flight: 200,
             max_evaluations_in_flight: 8,
         }
@@ -63,7 +67,8 @@ impl Default for AdmissionOptions {
 /// Plugins of admission by the configurations of a cluster.
 ///
 /// RBAC: get, list and watch the configurations of webhooks, policies, bindings and resourcequotas; patch
-/// resourcequotas/status; get services; get and list the kinds of params.
+/// resourcequotas/status; get services; get and list the kinds of params; with tokens, what [`TokenAccount`]
+/// says.
 pub struct Plugins {
     parts: Arc<Parts>,
 }
@@ -87,7 +92,7 @@ impl Plugins {
         metrics: AdmissionMetrics,
         shutdown: &CancellationToken,
     ) -> Arc<Self> {
-        let AdmissionOptions { plugins, priority_users, .. } = options;
+        let AdmissionOptions { plugins, priority_users, webhook_tokens, .. } = options;
         let priority_users: Arc<[String]> = priority_users.into();
         let evaluator = Evaluator {
             authorizer,
@@ -95,6 +100,7 @@ impl Plugins {
         };
         let caller = Caller {
             clients: Clients::new(client.clone()),
+            tokens: webhook_tokens.map(|account| Tokens::new(client.clone(), account, metrics.clone())),
             limiter: Limiter::new(options.max_calls_in_flight, priority_users),
             metrics: metrics.clone(),
             evaluator: evaluator.clone(),

@@ -3,9 +3,24 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusCause, StatusDetails};
 use machinery_server::{AdmissionAttributes, ApiError};
 
+/// Reason of the cause of a refusal by the plugin `ResourceQuota`, in `details.causes` of its status.
+pub const QUOTA_CAUSE: &str = "ResourceQuota";
+
 /// Refuses a write that no rule allows: `evacuations.evacuation.dev "a" is forbidden: WHY`.
 pub(crate) fn forbidden(attributes: &AdmissionAttributes<'_>, why: &str) -> ApiError {
     ApiError::Refused(Box::new(forbidden_status(attributes, why)))
+}
+
+/// Refuses a write for which a quota has no room. kube-apiserver has the same words and no cause.
+pub(crate) fn over_quota(attributes: &AdmissionAttributes<'_>, why: &str) -> ApiError {
+    let mut status = forbidden_status(attributes, why);
+    let cause = StatusCause {
+        reason: Some(QUOTA_CAUSE.to_owned()),
+        message: Some(why.to_owned()),
+        ..StatusCause::default()
+    };
+    status.details.get_or_insert_default().causes = Some(vec![cause]);
+    ApiError::Refused(Box::new(status))
 }
 
 /// Returns the status of [`forbidden`].

@@ -19,6 +19,7 @@ use kube::{
         watcher::{self, Event},
     },
 };
+use machinery_watch::Pauses;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -63,7 +64,7 @@ where
 {
     let synced = Synced::default();
     let open = move || -> BoxStream<'static, _> {
-        watcher::watcher(api.clone(), watcher::Config::default()).default_backoff().boxed()
+        watcher::watcher(api.clone(), watcher::Config::default()).backoff(Pauses::default()).boxed()
     };
     tokio::spawn(follow(open, keep, shutdown, synced.clone(), changed));
     synced

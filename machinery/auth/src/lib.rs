@@ -55,7 +55,7 @@ pub use request_header::RequestHeaderAuthenticator;
 pub use serving_certificate::{ServingCertificate, ServingCertificateError};
 pub use subject_access_review::SubjectAccessReviewAuthorizer;
 pub use tls::{AnyClientCertificate, server_config};
-pub use token::TokenAuthenticator;
+pub use token::{TokenAuthenticator, bearer_token};
 pub use user::{
     ANONYMOUS_USER, AUTHENTICATED_GROUP, PRIVILEGED_GROUP, UNAUTHENTICATED_GROUP, UserInfo, flow,
 };

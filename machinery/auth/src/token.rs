@@ -37,14 +37,30 @@ impl TokenAuthenticator {
         Self { reviews: Api::all(client), answers: AnswerCache::new(size) }
     }
 
-    async fn review(&self, token: &str) -> Result<Result<UserInfo, String>, AuthError> {
+    /// Returns the bearer of a token that was issued for one of these audiences. Without an audience, that of
+    /// kube-apiserver counts.
+    ///
+    /// # Errors
+    ///
+    /// The token is not valid for these audiences, or kube-apiserver does not answer.
+    pub async fn authenticate_for(&self, token: &str, audiences: &[String]) -> Result<UserInfo, AuthError> {
+        let keep = |judgement: &Result<_, _>| {
+            if judgement.is_ok() { ACCEPTED_FOR } else { REJECTED_FOR }
+        };
+        let judgement =
+            self.answers.get(question(token, audiences), self.review(token, audiences), keep).await?;
+        judgement.map_err(|reason| AuthError::invalid(CREDENTIAL, reason))
+    }
+
+    async fn review(&self, token: &str, audiences: &[String]) -> Result<Result<UserInfo, String>, AuthError> {
+        let audiences = (!audiences.is_empty()).then(|| audiences.to_vec());
         let review = TokenReview {
-            spec: TokenReviewSpec { token: token.to_owned(), audiences: None },
+            spec: TokenReviewSpec { token: token.to_owned(), audiences },
             ..TokenReview::default()
         };
         let parameters = PostParams::default();
         let answer = ask(REVIEW, || self.reviews.create(&parameters, &review)).await?;
-        Ok(judge(answer.status.unwrap_or_default()))
+        Ok(judge(answer.status.unwrap_or_default(), review.spec.audiences.as_deref()))
     }
 }
 
@@ -55,14 +71,11 @@ impl Authenticator for TokenAuthenticator {
         headers: &HeaderMap,
         _peer: &[CertificateDer<'static>],
     ) -> Result<Option<UserInfo>, AuthError> {
-        let Some(token) = bearer_token(headers) else {
-            return Ok(None);
-        };
-        let keep = |judgement: &Result<_, _>| {
-            if judgement.is_ok() { ACCEPTED_FOR } else { REJECTED_FOR }
-        };
-        let judgement = self.answers.get(Sha256::digest(token).into(), self.review(token), keep).await?;
-        judgement.map(Some).map_err(|reason| AuthError::invalid(CREDENTIAL, reason))
+        let value = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        match value.and_then(bearer_token) {
+            Some(token) => self.authenticate_for(token, &[]).await.map(Some),
+            None => Ok(None),
+        }
     }
 }
 
@@ -74,19 +87,33 @@ fn size(_: &[u8; 32], answer: &Result<Result<UserInfo, String>, AuthError>) -> u
     }
 }
 
-/// Returns the token of the `Authorization` header; `None` when there is none, or credentials of another
-/// scheme.
-fn bearer_token(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+/// Digest of a token and the audiences for which it is reviewed. The length of the token separates them.
+fn question(token: &str, audiences: &[String]) -> [u8; 32] {
+    let mut digest = Sha256::new_with_prefix(token.len().to_le_bytes());
+    digest.update(token);
+    for audience in audiences {
+        digest.update(audience.len().to_le_bytes());
+        digest.update(audience);
+    }
+    digest.finalize().into()
+}
+
+/// Returns the token in the value of an `Authorization` header; `None` for credentials of another scheme.
+pub fn bearer_token(value: &str) -> Option<&str> {
     let (scheme, rest) = value.trim().split_once(' ')?;
     // Text after the token is ignored, and a second space before it makes it empty: both as upstream.
     let token = rest.split(' ').next()?;
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-fn judge(status: TokenReviewStatus) -> Result<UserInfo, String> {
+fn judge(status: TokenReviewStatus, audiences: Option<&[String]>) -> Result<UserInfo, String> {
     if !status.authenticated.unwrap_or_default() {
         return Err(status.error.unwrap_or_else(|| "kube-apiserver does not know it".to_owned()));
+    }
+    let issued_for = status.audiences.unwrap_or_default();
+    // A reviewer that knows no audiences names none.
+    if audiences.is_some_and(|wanted| !wanted.iter().any(|audience| issued_for.contains(audience))) {
+        return Err("it was issued for another audience".to_owned());
     }
     let user = status.user.unwrap_or_default();
     let name = user.username.filter(|name| !name.is_empty()).ok_or("kube-apiserver named no user for it")?;
@@ -101,8 +128,6 @@ fn judge(status: TokenReviewStatus) -> Result<UserInfo, String> {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     #[test]
@@ -119,16 +144,34 @@ mod tests {
             ("", None),
         ];
         for (value, token) in cases {
-            let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static(value))]);
-            assert_eq!(bearer_token(&headers), token, "{value:?}");
+            assert_eq!(bearer_token(value), token, "{value:?}");
         }
-        assert_eq!(bearer_token(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_token_for_another_audience_authenticates_nobody() {
+        let status = |audiences: &[&str]| {
+            let user = serde_json::json!({"username": "jane"});
+            let status = serde_json::json!({"authenticated": true, "audiences": audiences, "user": user});
+            serde_json::from_value::<TokenReviewStatus>(status).unwrap()
+        };
+        let wanted = ["a".to_owned(), "b".to_owned()];
+        assert!(judge(status(&["b"]), Some(&wanted)).is_ok());
+        assert!(judge(status(&["c"]), Some(&wanted)).is_err());
+        assert!(judge(status(&[]), Some(&wanted)).is_err(), "the reviewer knows no audiences");
+        assert!(judge(status(&[]), None).is_ok());
+        let asked = [vec![], vec!["a".to_owned()], wanted.to_vec(), vec!["ab".to_owned()]];
+        let mut digests: Vec<_> = asked.iter().map(|audiences| question("t", audiences)).collect();
+        digests.push(question("ta", &[]));
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), 5, "each question has an answer of its own");
     }
 
     #[test]
     fn a_review_that_names_nobody_authenticates_nobody() {
         let nameless = TokenReviewStatus { authenticated: Some(true), ..TokenReviewStatus::default() };
-        assert!(judge(nameless).is_err());
-        assert!(judge(TokenReviewStatus::default()).is_err());
+        assert!(judge(nameless, None).is_err());
+        assert!(judge(TokenReviewStatus::default(), None).is_err());
     }
 }

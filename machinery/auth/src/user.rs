@@ -49,6 +49,17 @@ impl UserInfo {
         }
     }
 
+    /// User of that name, with the groups that follow from the name: those of a service account, and none for
+    /// another user.
+    pub fn of_name(name: &str) -> Self {
+        let account = name.strip_prefix(SERVICE_ACCOUNT).and_then(|rest| rest.split_once(':'));
+        let groups = account.map_or_else(Vec::new, |(namespace, _)| {
+            let all = "system:serviceaccounts";
+            vec![all.to_owned(), format!("{all}:{namespace}"), AUTHENTICATED_GROUP.to_owned()]
+        });
+        Self { name: name.to_owned(), groups, ..Self::default() }
+    }
+
     /// Returns true for `system:anonymous`.
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS_USER
@@ -79,6 +90,18 @@ impl UserInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_groups_of_a_service_account_follow_from_its_name() {
+        let user = UserInfo::of_name("system:serviceaccount:shop:db");
+        assert_eq!(
+            user.groups,
+            ["system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"]
+        );
+        for name in ["jane", "system:serviceaccount:shop", ""] {
+            assert!(UserInfo::of_name(name).groups.is_empty(), "{name}");
+        }
+    }
 
     #[test]
     fn the_service_accounts_of_a_namespace_are_one_flow() {

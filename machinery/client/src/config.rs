@@ -2,6 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
+use http::{HeaderName, HeaderValue};
 use kube::{
     Config,
     config::{KubeConfigOptions, Kubeconfig},
@@ -11,6 +12,9 @@ use crate::ConnectError;
 
 /// Timeout for opening a connection to the kube-apiserver.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Header of lists and watches about objects that the server cannot read.
+const UNREADABLE_OBJECTS: HeaderName = HeaderName::from_static("unreadable-objects");
 
 /// Returns the configuration of that kubeconfig, else of the pod's own service account. A connection must be
 /// open after 5 s.
@@ -29,6 +33,15 @@ pub async fn config(kubeconfig: Option<&Path>) -> Result<Config, ConnectError> {
     };
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     Ok(config)
+}
+
+/// Makes lists and watches leave out the objects that an aggregated API server of this workspace cannot read,
+/// where one of them would fail the request otherwise.
+///
+/// It is for programs that treat an object they do not see as unknown, and not as deleted: they confirm by a
+/// read of that object, which fails, before they act on its absence.
+pub fn skip_unreadable(config: &mut Config) {
+    config.headers.push((UNREADABLE_OBJECTS, HeaderValue::from_static("skip")));
 }
 
 #[cfg(test)]

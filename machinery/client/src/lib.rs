@@ -3,11 +3,15 @@
 //! Since kube 5 sets no `TCP_NODELAY`, the first request on a new connection waits for the acknowledgement of
 //! the TLS handshake, which Linux delays by 40 ms. A watch occupies a connection, so that an app that watches
 //! opens one for its answer. [`client`] builds kube's own stack of layers on a connector with `TCP_NODELAY`.
+//!
+//! [`probe`] reads the times that an aggregated API server of this workspace tells with each reply.
 
 mod config;
 mod error;
+mod probe;
 mod stack;
 
-pub use config::config;
+pub use config::{config, skip_unreadable};
 pub use error::ConnectError;
+pub use probe::{ProbeReply, probe};
 pub use stack::client;

@@ -2,6 +2,8 @@
 //!
 //! Error texts can hold newlines of others. Each line of the log is still one event.
 
+#[cfg(feature = "subscriber")]
+mod json;
 mod one_line;
 #[cfg(feature = "subscriber")]
 mod options;

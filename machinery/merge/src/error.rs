@@ -23,6 +23,32 @@ pub enum PatchError {
         /// Maximum number of bytes.
         limit: usize,
     },
+    /// A strategic merge patch has too many items in lists that are merged, or in `$retainKeys`: 413.
+    #[error(
+        "the allowed maximum items in merged lists of a strategic merge patch is {limit}, reached at {path}"
+    )]
+    TooManyItems {
+        /// Path of the list, such as `spec.requesters`.
+        path: String,
+        /// Maximum number of items.
+        limit: usize,
+    },
+    /// A strategic merge patch has many items to merge with an object that has many: 413.
+    #[error("the allowed maximum item comparisons of a strategic merge patch is {limit}, reached at {path}")]
+    TooManyComparisons {
+        /// Path of the list, such as `spec.requesters`.
+        path: String,
+        /// Maximum number of comparisons.
+        limit: usize,
+    },
+    /// A strategic merge patch does not fit the lists of the kind: 422.
+    #[error("the strategic merge patch cannot merge {path}: {reason}")]
+    Unmergeable {
+        /// Path of the list, such as `spec.requesters`.
+        path: String,
+        /// Cause of the failure.
+        reason: String,
+    },
     /// The patch does not fit the object: a `test` failed, or a path does not exist. 422.
     #[error("operation {operation} of the JSON patch failed at {path:?}: {reason}")]
     Inapplicable {

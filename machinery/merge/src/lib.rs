@@ -3,9 +3,9 @@
 //! # Patches
 //!
 //! [`json_patch()`] (RFC 6902, `application/json-patch+json`) and [`merge_patch`] (RFC 7386,
-//! `application/merge-patch+json`). A strategic merge patch needs the merge keys of Go's struct tags; kinds
-//! that are not built into kube-apiserver do not have it, and a server answers 415 as it does for custom
-//! resources. Server-side apply (`application/apply-patch+yaml`) is in `machinery-apply`.
+//! `application/merge-patch+json`) take any document. [`StrategicPatch`]
+//! (`application/strategic-merge-patch+json`) takes one of a kind whose schema has the merge keys of lists.
+//! Server-side apply (`application/apply-patch+yaml`) is in `machinery-apply`.
 //!
 //! # Decoding
 //!
@@ -17,6 +17,7 @@ mod decode;
 mod error;
 mod parse;
 mod patch;
+mod strategic;
 mod value;
 mod write;
 
@@ -24,4 +25,5 @@ pub use decode::{Decoded, Strictness, decode, decode_parsed, decode_yaml};
 pub use error::{DecodeError, EncodeError, PatchError};
 pub use parse::{Parsed, parse_json, parse_yaml};
 pub use patch::{MAX_JSON_PATCH_COPY_BYTES, MAX_JSON_PATCH_OPERATIONS, Patched, json_patch, merge_patch};
+pub use strategic::{MAX_STRATEGIC_COMPARISONS, MAX_STRATEGIC_PATCH_ITEMS, StrategicPatch};
 pub use write::to_yaml;

@@ -27,6 +27,9 @@ pub struct Patched {
     pub value: Value,
     /// The findings in Kubernetes' words, such as `duplicate field "spec.foo"`; at most 200.
     pub findings: Vec<String>,
+    /// True when the patch removes only those items of merged lists that it names. It cannot remove one that
+    /// its author has not seen. Always false for a JSON patch and a merge patch.
+    pub removes_only_named_items: bool,
 }
 
 /// Applies a JSON patch (RFC 6902) to a document.
@@ -80,7 +83,7 @@ pub fn json_patch(document: &Value, patch: &[u8]) -> Result<Patched, PatchError>
             });
         }
     }
-    Ok(Patched { value: patched, findings })
+    Ok(Patched { value: patched, findings, removes_only_named_items: false })
 }
 
 fn unknown_operation_fields(operations: &Value) -> Vec<String> {
@@ -105,10 +108,11 @@ pub fn merge_patch(document: &Value, patch: &[u8]) -> Result<Patched, PatchError
     }
     let mut patched = document.clone();
     json_patch::merge(&mut patched, &patch.value);
-    Ok(Patched { value: patched, findings: findings(&[], &patch.duplicate_fields) })
+    let findings = findings(&[], &patch.duplicate_fields);
+    Ok(Patched { value: patched, findings, removes_only_named_items: false })
 }
 
-fn parse(patch: &[u8]) -> Result<Parsed, PatchError> {
+pub(crate) fn parse(patch: &[u8]) -> Result<Parsed, PatchError> {
     parse_json(patch).map_err(|error| match error {
         DecodeError::Malformed { message } | DecodeError::WrongType { message, .. } => {
             PatchError::Malformed { message }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use machinery_validation::FieldPath;
 use regex::Regex;
+use schemars::Schema;
 use serde_json::Value;
 
 use crate::{DocumentError, Object, schema::V3_PREFIX};
@@ -12,9 +13,25 @@ use crate::{DocumentError, Object, schema::V3_PREFIX};
 /// Patterns of a kind, compiled once.
 pub(crate) type Patterns = BTreeMap<String, Regex>;
 
+const STRATEGY: &str = "x-kubernetes-patch-strategy";
 /// Keywords that count letters, items or properties, in pairs of the least and the most.
 const SIZES: [[&str; 2]; 3] =
     [["minLength", "maxLength"], ["minItems", "maxItems"], ["minProperties", "maxProperties"]];
+
+/// Returns true when lists of a kind have a strategy of strategic merge patches. The metadata, whose lists
+/// have strategies in every kind, does not count: k8s-openapi's schema leaves them out.
+pub(crate) fn merges_strategically(schema: &Schema) -> bool {
+    fn declares(schema: &Value) -> bool {
+        match schema {
+            Value::Object(fields) => {
+                fields.iter().any(|(key, value)| (key == STRATEGY && value == "merge") || declares(value))
+            }
+            Value::Array(parts) => parts.iter().any(declares),
+            _ => false,
+        }
+    }
+    declares(schema.as_value())
+}
 
 /// Checks the keywords of a kind and of all that it refers to, and returns its patterns.
 ///

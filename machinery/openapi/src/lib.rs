@@ -44,7 +44,7 @@ pub use discovery::{api_group, api_group_list, api_resource_list};
 pub use document::{Document, JSON};
 pub use documents::{Documents, Info};
 pub use error::DocumentError;
-pub use operations::PATCH_TYPES;
+pub use operations::patch_types;
 pub use served::{GroupVersion, ServedGroup, ServedResource, ServedSubresource, ServedVersion};
 pub use structure::Structure;
 pub use v2::openapi_v2;

@@ -9,14 +9,28 @@ use serde_json::Value;
 use crate::{
     DocumentError, GroupVersion, Object, ServedResource, ServedVersion,
     definitions::Definitions,
+    keywords::merges_strategically,
     parameters::{self, Parameter},
     standard::META_V1,
     words::capitalised,
 };
 
-/// The media types of patches that are served: JSON patch (RFC 6902) and JSON merge patch (RFC 7386).
-pub const PATCH_TYPES: &[&str] =
+/// Media types of the patches of any kind.
+const PATCH_TYPES: &[&str] =
     &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+/// Media types of the patches of a kind that has strategic merge patches.
+const STRATEGIC_PATCH_TYPES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
+/// Returns the media types of the patches of a kind, with strategic merge patches or without.
+pub fn patch_types(strategic: bool) -> &'static [&'static str] {
+    if strategic { STRATEGIC_PATCH_TYPES } else { PATCH_TYPES }
+}
+
 /// The media types of objects.
 pub(crate) const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml"];
 
@@ -223,8 +237,12 @@ impl Context<'_> {
             media_types: OBJECT_TYPES,
             required: false,
         };
-        let patch =
-            || Body { definition: format!("{META_V1}.Patch"), media_types: PATCH_TYPES, required: true };
+        let patch = || Body {
+            definition: format!("{META_V1}.Patch"),
+            // kubectl takes the media types of any path of the kind for those of all.
+            media_types: patch_types(kind == resource.kind && merges_strategically(&resource.schema)),
+            required: true,
+        };
         let (parameters, body, codes, reply): (&'static [Parameter], _, _, _) = match verb.wire {
             "list" => (parameters::LIST, None, OK, list()?),
             "create" => (parameters::WRITE, Some(object(true)), CREATED, definition.clone()),

@@ -32,6 +32,7 @@ pub struct Structure {
     root: Arc<str>,
     patterns: Arc<Patterns>,
     shape: machinery_schema::Schema,
+    merges_strategically: bool,
 }
 
 impl Structure {
@@ -50,7 +51,14 @@ impl Structure {
         let (schemas, root) = Definitions::of_kind(kind, group_version, schema)?;
         let shape = shape(kind, &schemas, &root)?;
         let patterns = Arc::new(keywords::check(kind, &schemas, &root)?);
-        Ok(Self { schemas: Arc::new(schemas), root: root.into(), patterns, shape })
+        let merges_strategically = keywords::merges_strategically(schema);
+        Ok(Self { schemas: Arc::new(schemas), root: root.into(), patterns, shape, merges_strategically })
+    }
+
+    /// Returns true when the schema has merge keys for strategic merge patches
+    /// (`x-kubernetes-patch-strategy: merge`) beyond those of every object's metadata.
+    pub fn merges_strategically(&self) -> bool {
+        self.merges_strategically
     }
 
     /// Returns the shape by which objects of the kind are merged.

@@ -39,6 +39,21 @@ pub struct List {
     pub items: Node,
     /// Identity of the items.
     pub kind: ListKind,
+    /// Effect of a strategic merge patch on the list.
+    pub patch: ListPatch,
+}
+
+/// Effect of a strategic merge patch on a list: `x-kubernetes-patch-strategy` and
+/// `x-kubernetes-patch-merge-key`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ListPatch {
+    /// The list of the patch replaces the list.
+    #[default]
+    Replace,
+    /// The items of the patch join the list. They are scalars.
+    MergeScalars,
+    /// The items of the patch are merged with those that have the same value in this field.
+    MergeBy(String),
 }
 
 /// Identity of the items of a list: `x-kubernetes-list-type`.

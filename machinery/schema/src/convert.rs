@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map as Object, Value};
 
-use crate::{Atom, Field, List, ListKind, Map, Node, Scalar, SchemaError, object_meta};
+use crate::{Atom, Field, List, ListKind, ListPatch, Map, Node, Scalar, SchemaError, object_meta};
 
 const LIST_TYPE: &str = "x-kubernetes-list-type";
 const LIST_MAP_KEYS: &str = "x-kubernetes-list-map-keys";
+const PATCH_STRATEGY: &str = "x-kubernetes-patch-strategy";
+const PATCH_MERGE_KEY: &str = "x-kubernetes-patch-merge-key";
 const MAP_TYPE: &str = "x-kubernetes-map-type";
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
@@ -49,7 +51,7 @@ impl<'a> Converter<'a> {
     pub(crate) fn new(definitions: &'a BTreeMap<String, Value>) -> Self {
         let anything = |items: Node, fields: Node, atomic: bool| Atom {
             scalar: Some(Scalar::Untyped),
-            list: Some(List { items, kind: ListKind::Atomic }),
+            list: Some(List { items, kind: ListKind::Atomic, patch: ListPatch::Replace }),
             map: Some(Map { additional: Some(fields), atomic, deduced: fields == DEDUCED, ..Map::default() }),
         };
         let atoms = vec![anything(UNTYPED, UNTYPED, true), anything(UNTYPED, DEDUCED, false)];
@@ -184,7 +186,7 @@ impl<'a> Converter<'a> {
             Some(other) => return Err(place.unsupported(format!("unknown {LIST_TYPE} {other:?}"))),
         };
         let items = schema.get("items").map_or(Ok(UNTYPED), |items| self.node(items, place))?;
-        Ok(List { items, kind })
+        Ok(List { items, kind, patch: list_patch(schema) })
     }
 
     fn map(&mut self, schema: &Value, place: Place<'_>) -> Result<Map, SchemaError> {
@@ -228,6 +230,17 @@ impl<'a> Converter<'a> {
             fields.insert(name.to_owned(), Field { node, default: None });
         }
         Ok(())
+    }
+}
+
+/// Returns the effect of a strategic merge patch on a list. Strategies other than `merge` have none on lists.
+fn list_patch(schema: &Value) -> ListPatch {
+    let text = |keyword: &str| schema.get(keyword).and_then(Value::as_str).unwrap_or_default();
+    let merges = text(PATCH_STRATEGY).split(',').any(|strategy| strategy == "merge");
+    match text(PATCH_MERGE_KEY) {
+        _ if !merges => ListPatch::Replace,
+        "" => ListPatch::MergeScalars,
+        key => ListPatch::MergeBy(key.to_owned()),
     }
 }
 

@@ -21,7 +21,7 @@
 //! - `ObjectMeta` gets the list types that Kubernetes gives it when its definition lacks them.
 //! - The root and an embedded resource (`x-kubernetes-embedded-resource`) get `apiVersion`, `kind` and
 //!   `metadata`, as kube-apiserver does for custom resources.
-//! - `x-kubernetes-patch-strategy` is not read.
+//! - Of `x-kubernetes-patch-strategy`, only `merge` of lists is read.
 
 mod atom;
 mod convert;
@@ -29,7 +29,7 @@ mod error;
 mod object_meta;
 mod schema;
 
-pub use atom::{Atom, Field, List, ListKind, Map, Node, Scalar};
+pub use atom::{Atom, Field, List, ListKind, ListPatch, Map, Node, Scalar};
 pub use error::SchemaError;
 pub use schema::Schema;
 

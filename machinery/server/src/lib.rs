@@ -34,8 +34,6 @@
 //! [`Admission`], but for MutatingAdmissionPolicy. Invariants are rules of the kind's [`Strategy`], which no
 //! plugin can change.
 //!
-//! Strategic merge patches, as for custom resources.
-//!
 //! # Transports
 //!
 //! HTTP/1.1 with JSON and YAML; gzip for large replies and for the state of a watch-list; watches over
@@ -85,7 +83,7 @@ pub use server::{BuildError, Server, ServerBuilder, ServerOptions};
 pub use signal::shutdown_signal;
 pub use status::{Target, status};
 pub use stored::Stored;
-pub use strategy::{ClaimConflict, Column, DeleteContext, KindInfo, Object, Strategy, Verb};
+pub use strategy::{ClaimConflict, Column, DeleteContext, KindInfo, Object, Removable, Strategy, Verb};
 pub use version::ServedVersion;
 pub use view::View;
 

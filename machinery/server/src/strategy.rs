@@ -1,6 +1,9 @@
 //! Strategies: the rules of one stored kind, in the hooks of k8s.io/apiserver.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use machinery_validation::FieldError;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
@@ -98,6 +101,8 @@ pub struct ClaimConflict {
     pub holder_namespace: String,
     /// Name of the object that holds it.
     pub holder_name: String,
+    /// True when the server cannot read that object, so that its claim is believed.
+    pub is_holder_unreadable: bool,
 }
 
 /// Context of a deletion.
@@ -105,6 +110,18 @@ pub struct ClaimConflict {
 pub struct DeleteContext {
     /// True when the namespace of the object is terminating.
     pub namespace_terminating: bool,
+}
+
+/// An object whose work is done. It gives way to a write for which a limit of the kind leaves no room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removable {
+    /// Flow of the users behind the object, such as [`machinery_auth::flow`] of its maker. The flow with the
+    /// most removable objects in a namespace gives way first.
+    pub flow: String,
+    /// Time from which the object may be removed.
+    pub from: DateTime<Utc>,
+    /// Time until which the object is of use. Of the objects of a flow, the earliest gives way first.
+    pub of_use_until: DateTime<Utc>,
 }
 
 /// Rules of one stored kind.
@@ -166,9 +183,17 @@ pub trait Strategy: Send + Sync + 'static {
     /// Sets the defaults of the schema, and those that name the caller. The caller owns them.
     fn default(&self, _context: &RequestContext, _object: &mut Self::Object) {}
 
-    /// Fills in the keys of list entries that depend on the caller, in a configuration that it applies. The
-    /// configuration is in the version of the request and has any shape: it is not checked yet.
-    fn complete_applied(&self, _context: &RequestContext, _configuration: &mut serde_json::Value) {}
+    /// Fills in the keys of list entries that depend on the caller, in a part of the object of that name, and
+    /// refuses a part that the caller may not write. The part is a configuration that it applies, or a
+    /// strategic merge patch. It is in the version of the request and has any shape: it is not checked yet.
+    async fn complete_partial(
+        &self,
+        _context: &RequestContext,
+        _name: &str,
+        _part: &mut serde_json::Value,
+    ) -> Result<(), ApiError> {
+        Ok(())
+    }
 
     /// Puts back what an apply has removed by the rules of ownership, and its caller may not remove.
     fn complete_merged(&self, _context: &RequestContext, _object: &mut Self::Object, _old: &Self::Object) {}
@@ -246,12 +271,13 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns true when the caller may use the reserve of the kind's limits for the object, because it acts
-    /// for all namespaces. It is called only when the rest is used up.
+    /// Returns true when the write may use the reserve of the kind's limits, because the users behind it act
+    /// for all namespaces. It is called only when the rest is used up. `old` is absent for a creation.
     async fn may_use_reserve(
         &self,
         _context: &RequestContext,
         _object: &Self::Object,
+        _old: Option<&Self::Object>,
     ) -> Result<bool, ApiError> {
         Ok(false)
     }
@@ -259,6 +285,27 @@ pub trait Strategy: Send + Sync + 'static {
     /// Returns the user in whose share of the kind's limits the object counts: a quarter of the objects and
     /// bytes of its namespace, or of all objects of a cluster-scoped kind. `None` for a kind without shares.
     fn shared_by(&self, _object: &Self::Object) -> Option<String> {
+        None
+    }
+
+    /// Returns when an object gives way to a write for which a limit leaves no room; `None` for one that
+    /// stays. Objects with finalizers stay, too, but count in their flow. The server removes the object
+    /// without [`Strategy::prepare_for_delete`] and without admission: the caller did not choose it.
+    fn removable(&self, _object: &Self::Object) -> Option<Removable> {
+        None
+    }
+
+    /// Returns the users whose list entries a record of ownership names, read off the fields of the record
+    /// (`fieldsV1`). The records of one user's applies take a quarter of the room at most, and no other user
+    /// writes them. `None` for a kind whose list entries belong to nobody.
+    fn entry_owners(&self, _fields: &serde_json::Value) -> Option<BTreeSet<String>> {
+        None
+    }
+
+    /// Returns the object that stands for one that cannot be read, in the lists and watches of callers that
+    /// skip such objects. The server fills in its namespace and name. With `None` the object is left out.
+    /// A kind whose absence would allow something returns the strictest object that there could be.
+    fn stand_in(&self, _namespace: &str, _name: &str) -> Option<Self::Object> {
         None
     }
 

@@ -11,6 +11,7 @@ mod error;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod event;
+mod history;
 mod model;
 mod store;
 mod transaction;
@@ -21,6 +22,7 @@ pub use error::StoreError;
 #[cfg(feature = "etcd")]
 pub use etcd::{EtcdOptions, EtcdOptionsError, EtcdStore, EtcdTls};
 pub use event::{WatchEvent, WatchStream};
+pub use history::History;
 pub use model::{KeyValue, MAX_KEYS, Page, Range, Read, Revisions};
 pub use store::Store;
 pub use transaction::{Operation, Outcome, Precondition, Transaction};

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 #[cfg(doc)]
 use crate::MAX_KEYS;
-use crate::{Outcome, Page, Range, Read, Revisions, StoreError, Transaction, WatchStream};
+use crate::{History, Outcome, Page, Range, Read, Revisions, StoreError, Transaction, WatchStream};
 
 /// A key-value store with revisions, transactions and watches.
 ///
@@ -17,6 +17,13 @@ use crate::{Outcome, Page, Range, Read, Revisions, StoreError, Transaction, Watc
 /// with nothing lost; it never ends between two operations of one commit.
 ///
 /// Dropping a call's future does not take a commit back.
+///
+/// # A store that goes back
+///
+/// An operator can restore a backup under an open store: the revision then falls, or the same revision names
+/// another state. The store compares each reply with what it has seen, and [`Store::history`] reports a new
+/// number. Its users drop what they have read. A store that is opened after the restore knows nothing of the
+/// lost history: a watch after one of its revisions is an error while that revision lies in the future.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Reads one key.
@@ -50,6 +57,9 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Compacted`] when that was done before, [`StoreError::Future`] beyond the store's
     /// revision.
     async fn compact(&self, revision: i64) -> Result<(), StoreError>;
+
+    /// Returns the number of the history that the store shows.
+    fn history(&self) -> History;
 
     /// Checks that the store answers.
     async fn ready(&self) -> Result<(), StoreError>;

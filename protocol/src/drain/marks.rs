@@ -1,17 +1,19 @@
 //! The marks of a node: the taint of a node that is to be drained later, and the conditions that tell others.
 //!
 //! The condition types are those of Kubernetes 1.37 (KEP-5683). They follow from all drains of the node
-//! together, so that one drain never removes the mark of another.
+//! together, so that one drain never removes the mark of another. A taint or a condition that another wrote
+//! is not changed, whatever it says.
 
 use evacuation_api::{
-    DRAIN_IN_PROGRESS, DRAINED, DUE_TAINT, DrainedNodePhase, MAINTENANCE_PLANNED, NodeEvacuation,
+    DRAIN_IN_PROGRESS, DRAINED, DUE_TAINT, DrainedNodePhase, MAINTENANCE_IN_PROGRESS, MAINTENANCE_PLANNED,
+    NODE_MARKED, NODE_UNMARKED, NodeEvacuation,
 };
 use k8s_openapi::api::core::v1::{Node, Taint};
 
-/// Reason of the conditions that are True.
-const NAMED: &str = "NodeEvacuation";
-/// Reason of the conditions that are False.
-const NONE: &str = "NoNodeEvacuation";
+use super::lifecycle::{condition, is_own_condition};
+
+/// Effect of the taint [`DUE_TAINT`] as the controller writes it, without a value.
+const EFFECT: &str = "PreferNoSchedule";
 
 /// A condition of a node that is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,22 +43,23 @@ pub fn due_taints<'d>(
     };
     let due = drains.into_iter().any(|drain| phase_in(drain, node).is_some_and(is_due));
     let mut taints: Vec<Taint> = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
-    let tainted = taints.iter().any(|taint| taint.key == DUE_TAINT);
+    let tainted = taints.iter().any(is_own_taint);
     if due == tainted {
         return None;
     }
-    taints.retain(|taint| taint.key != DUE_TAINT);
+    taints.retain(|taint| !is_own_taint(taint));
     if due {
-        taints.push(Taint {
-            key: DUE_TAINT.to_owned(),
-            effect: "PreferNoSchedule".to_owned(),
-            ..Taint::default()
-        });
+        taints.push(Taint { key: DUE_TAINT.to_owned(), effect: EFFECT.to_owned(), ..Taint::default() });
     }
     Some(taints)
 }
 
-/// Returns the conditions of the node that must change. A condition that was never True is not written.
+fn is_own_taint(taint: &Taint) -> bool {
+    taint.key == DUE_TAINT && taint.effect == EFFECT && taint.value.as_deref().is_none_or(str::is_empty)
+}
+
+/// Returns the conditions of the node that must change. A condition that was never True is not written, and
+/// one that another wrote is left as it is.
 pub fn condition_changes<'d>(
     node: &Node,
     drains: impl IntoIterator<Item = &'d NodeEvacuation>,
@@ -75,16 +78,19 @@ pub fn condition_changes<'d>(
     let cordoned = is_cordoned(node);
     let done = if in_progress.is_empty() && cordoned { of(&[drained]) } else { Vec::new() };
     let wanted = [
-        (MAINTENANCE_PLANNED, of(&[pending, draining, drained])),
+        (MAINTENANCE_PLANNED, of(&[pending, draining])),
         (DRAIN_IN_PROGRESS, in_progress),
-        (DRAINED, done),
+        (DRAINED, done.clone()),
+        (MAINTENANCE_IN_PROGRESS, done),
     ];
-    let change = |(condition, names): (&'static str, Vec<&str>)| {
+    let change = |(kind, names): (&'static str, Vec<&str>)| {
         let value = !names.is_empty();
-        let reason = if value { NAMED } else { NONE };
-        let mark = NodeMark { condition, value, reason, message: names.join(", ") };
-        let known = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        let known = known.into_iter().find(|known| known.type_ == condition);
+        let reason = if value { NODE_MARKED } else { NODE_UNMARKED };
+        let mark = NodeMark { condition: kind, value, reason, message: names.join(", ") };
+        let known = condition(node, kind);
+        if known.is_some_and(|known| !is_own_condition(known)) {
+            return None;
+        }
         let is_set = known.is_some_and(|known| known.status == "True");
         let says = known.and_then(|known| known.message.as_deref()).unwrap_or_default();
         (is_set != value || (value && says != mark.message)).then_some(mark)
@@ -157,28 +163,64 @@ mod tests {
     }
 
     #[test]
+    fn a_taint_that_another_wrote_under_the_key_stays() {
+        for other in [
+            json!({"key": DUE_TAINT, "effect": "NoSchedule"}),
+            json!({"key": DUE_TAINT, "effect": "PreferNoSchedule", "value": "mine"}),
+        ] {
+            let node = node(&json!([other]), &json!([]));
+            assert_eq!(due_taints(&node, &[]), None, "{other}");
+            let due = due_taints(&node, &[drain("b", "Pending")]).unwrap();
+            assert_eq!((due.len(), serde_json::to_value(&due[0]).unwrap()), (2, other));
+        }
+    }
+
+    /// The conditions of a node, each with status, reason and message.
+    fn conditions(all: &[(&str, &str, &str, &str)]) -> Value {
+        let one = |(kind, status, reason, message): &(&str, &str, &str, &str)| json!({"type": kind, "status": status, "reason": reason, "message": message});
+        all.iter().map(one).collect()
+    }
+
+    #[test]
     fn the_conditions_name_the_drains_and_go_with_the_last_one() {
         let bare = node(&json!([]), &json!([]));
         assert_eq!(marks(&bare, &[]), [] as [&str; 0], "a node that nobody drains is left alone");
         assert_eq!(marks(&bare, &[drain("a", "Pending")]), ["MaintenancePlanned=true a"]);
         assert_eq!(
             marks(&bare, &[drain("a", "Draining"), drain("b", "Drained")]),
-            ["MaintenancePlanned=true a, b", "DrainInProgress=true a"]
+            ["MaintenancePlanned=true a", "DrainInProgress=true a"]
         );
-        let marked = node(
-            &json!([]),
-            &json!([
-                {"type": "MaintenancePlanned", "status": "True", "message": "a"},
-                {"type": "DrainInProgress", "status": "True", "message": "a"},
-            ]),
+        let ours = [
+            ("MaintenancePlanned", "True", "NodeEvacuation", "a"),
+            ("DrainInProgress", "True", "NodeEvacuation", "a"),
+        ];
+        let marked = node(&json!([]), &conditions(&ours));
+        let unplanned = ["MaintenancePlanned=false ", "DrainInProgress=false "];
+        assert_eq!(
+            marks(&marked, &[drain("a", "Drained")]),
+            [unplanned[0], unplanned[1], "Drained=true a", "MaintenanceInProgress=true a"]
         );
-        assert_eq!(marks(&marked, &[drain("a", "Drained")]), ["DrainInProgress=false ", "Drained=true a"]);
         let mut uncordoned = marked.clone();
         uncordoned.spec.as_mut().unwrap().unschedulable = None;
-        assert_eq!(marks(&uncordoned, &[drain("a", "Drained")]), ["DrainInProgress=false "]);
-        assert_eq!(marks(&marked, &[]), ["MaintenancePlanned=false ", "DrainInProgress=false "]);
+        assert_eq!(marks(&uncordoned, &[drain("a", "Drained")]), unplanned);
+        assert_eq!(marks(&marked, &[]), unplanned);
         let mut another = drain("a", "Draining");
         another.status.as_mut().unwrap().nodes[0].uid = Some("2".to_owned());
         assert_eq!(marks(&bare, &[another]), [] as [&str; 0], "a later node of that name is not drained");
+    }
+
+    #[test]
+    fn the_conditions_of_an_administrator_stay_whatever_they_say() {
+        let kinds = ["MaintenancePlanned", "MaintenanceInProgress", "DrainInProgress", "Drained"];
+        for status in ["True", "False", "Unknown"] {
+            let theirs: Vec<_> = kinds.iter().map(|kind| (*kind, status, "AdminRequested", "mine")).collect();
+            let node = node(&json!([]), &conditions(&theirs));
+            for drains in [vec![], vec![drain("a", "Pending")], vec![drain("a", "Draining")]] {
+                assert_eq!(marks(&node, &drains), [] as [&str; 0], "{status} {drains:?}");
+            }
+            assert_eq!(marks(&node, &[drain("a", "Drained")]), [] as [&str; 0], "{status}");
+        }
+        let one = node(&json!([]), &conditions(&[("DrainInProgress", "True", "KubectlDrainStarted", "")]));
+        assert_eq!(marks(&one, &[drain("a", "Pending")]), ["MaintenancePlanned=true a"]);
     }
 }

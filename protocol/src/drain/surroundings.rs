@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    DrainBlocker, Evacuation, EvacuationSpec, PodTarget, Requester, Target, from_condition_time,
+    DrainBlocker, Evacuation, EvacuationSpec, NodeEvacuation, PodTarget, Requester, from_condition_time,
 };
 use k8s_openapi::api::{
     core::v1::{Node, Pod},
@@ -18,6 +18,8 @@ use crate::{
     responders::selects,
 };
 
+/// Name of the entry in an Evacuation that nobody made: it stands for an eviction that is only judged.
+pub(super) const PLANNED_ENTRY: &str = "drain.evacuation.dev/plan";
 /// Taint of a node whose kubelet does not report.
 const UNREACHABLE_TAINT: &str = "node.kubernetes.io/unreachable";
 
@@ -39,14 +41,21 @@ impl Surroundings {
         node: Option<&Node>,
     ) -> DrainedPod<'a> {
         let budgets = self.budgets_of(pod);
+        let drain = match &standing {
+            Standing::Asked(evacuation) => drain_of(evacuation),
+            _ => None,
+        };
         DrainedPod {
+            drain,
             node: pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default(),
             unready: self.unready_of(pod, &budgets),
+            asked_beside: None,
             attach_failures: &[],
             pod,
             standing,
             budgets,
             node_silent_since: node.and_then(silent_since),
+            node_deleted: None,
         }
     }
 
@@ -54,6 +63,11 @@ impl Surroundings {
     pub fn obstacle(&self, pod: &Pod, node: Option<&Node>, now: DateTime<Utc>) -> Option<DrainBlocker> {
         let asked = ready_to_evict(pod, now);
         judge(&self.drained(pod, Standing::Asked(&asked), node), now).blocker
+    }
+
+    /// Returns true when a budget selects a pod.
+    pub fn covers(&self, budget: &PodDisruptionBudget, pod: &Pod) -> bool {
+        covers(budget, pod)
     }
 
     /// Returns the budgets that select a pod.
@@ -74,6 +88,14 @@ impl Surroundings {
         };
         self.pods.iter().filter(unready).collect()
     }
+}
+
+/// Returns the name of the drain that asks, if one does. The controller writes the entry of a drain for its
+/// owner. Anybody may write an entry with such a name, but only for themselves.
+fn drain_of(evacuation: &Evacuation) -> Option<&str> {
+    let recorded = evacuation.status.iter().flat_map(|status| &status.requesters);
+    let mut for_others = recorded.filter(|record| record.left_time.is_none() && record.user != record.owner);
+    for_others.find_map(|record| NodeEvacuation::name_in_entry(&record.name))
 }
 
 fn owner(pod: &Pod) -> Option<&str> {
@@ -106,11 +128,8 @@ pub fn silent_since(node: &Node) -> Option<DateTime<Utc>> {
 /// Returns an Evacuation of the pod whose responders are done, so that only the eviction is left.
 fn ready_to_evict(pod: &Pod, now: DateTime<Utc>) -> Evacuation {
     let name = pod.metadata.name.clone().unwrap_or_default();
-    let spec = EvacuationSpec {
-        target: Target { pod: PodTarget { name, uid: pod.metadata.uid.clone() } },
-        requesters: vec![Requester::named("drain.evacuation.dev/plan")],
-        ttl_seconds_after_finished: None,
-    };
+    let target = PodTarget { name, uid: pod.metadata.uid.clone() };
+    let spec = EvacuationSpec::new(target, vec![Requester::named(PLANNED_ENTRY)]);
     let mut evacuation = Evacuation::new("plan", spec);
     let mut status = begin(&evacuation.spec, "", &[], now);
     status.responders = Some(Vec::new());

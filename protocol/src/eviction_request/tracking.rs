@@ -35,6 +35,8 @@ pub(super) fn belongs(eviction: &Eviction, evacuation: &Evacuation) -> bool {
 }
 
 /// Returns true for an Eviction that this controller made, also when its Evacuation is gone.
+///
+/// A policy on the kube-apiserver leaves the owners of Evictions to controllers.
 pub(super) fn is_own(eviction: &Eviction) -> bool {
     let owners = eviction.metadata.owner_references.iter().flatten();
     owners
@@ -50,6 +52,8 @@ pub(super) fn is_open(eviction: &Eviction) -> bool {
 }
 
 /// Returns true when a controller of Kubernetes itself wrote to an open Eviction.
+///
+/// A policy on the kube-apiserver leaves that field manager to controllers.
 pub(super) fn is_of_upstream(eviction: &Eviction) -> bool {
     let fields = eviction.metadata.managed_fields.iter().flatten();
     is_open(eviction) && fields.into_iter().any(|known| known.manager.as_deref() == Some(FIELD_MANAGER))

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     pod::LivePod,
     policy::forced,
-    responders::{NODE_UNREACHABLE, activate, expiry_time, has_no_container, unreadable},
+    responders::{NODE_UNREACHABLE, Turn, activate, expiry_time, has_no_container, turn, unreadable},
     status::Block,
     time::{after, stamp},
 };
@@ -17,6 +17,9 @@ use crate::{
 /// Period after an outage of the API in which no answer expires, in seconds, so that apps can answer.
 /// Deadlines still act.
 pub const OUTAGE_GRACE_SECONDS: i64 = 30;
+
+/// Start of the message of an endpoint that is passed over although it replied, or could not be reached.
+pub const NO_VALID_ANSWER: &str = "it gave no valid answer";
 
 const UNREACHABLE: &str = "it cannot be asked: the pod's node does not answer";
 
@@ -31,7 +34,7 @@ pub(super) enum Negotiation {
 }
 
 /// The next state of the Active responder.
-enum Turn {
+enum Outcome {
     /// It stays Active.
     Keeps(Blockage),
     /// It is done, for that reason if it was passed over.
@@ -51,29 +54,37 @@ impl Step<'_> {
             return if acts { Negotiation::Done } else { Negotiation::Waiting(Blockage::None) };
         };
         let mut outcome = Negotiation::Done;
-        for responder in all.iter_mut().filter(|r| !r.state.is_done()) {
+        for i in 0..all.len() {
+            let without_room = self.without_room(&all, i, world, pod);
+            let Some(responder) = all.get_mut(i).filter(|responder| !responder.state.is_done()) else {
+                continue;
+            };
             if responder.state == ResponderState::Inactive {
                 if let Some(why) = self.passed_over(responder, world, pod) {
                     responder.state = ResponderState::Interrupted;
                     responder.message = Some(why);
                     continue;
                 }
+                if let Some(block) = without_room {
+                    outcome = Negotiation::Waiting(Blockage::By(block));
+                    break;
+                }
                 activate(responder, self.now);
             }
-            match self.turn(responder, world) {
-                Turn::Ends(state, why) => {
+            match self.answered(responder, world) {
+                Outcome::Ends(state, why) => {
                     responder.state = state;
                     if why.as_deref() == Some(UNREACHABLE) {
                         responder.reason = Some(NODE_UNREACHABLE.to_owned());
                     }
                     responder.message = why.or(responder.message.take());
                 }
-                Turn::Keeps(blockage) => {
+                Outcome::Keeps(blockage) => {
                     outcome = Negotiation::Waiting(blockage);
                     self.push_questions(responder);
                     break;
                 }
-                Turn::Refused(message) => {
+                Outcome::Refused(message) => {
                     outcome = Negotiation::Refused(message);
                     break;
                 }
@@ -95,42 +106,70 @@ impl Step<'_> {
         unreachable.then(|| UNREACHABLE.to_owned())
     }
 
-    fn turn(&mut self, responder: &mut ResponderStatus, world: &World) -> Turn {
+    /// Returns the block of a responder that waits until a budget lets a further pod be asked.
+    fn without_room(
+        &mut self,
+        all: &[ResponderStatus],
+        i: usize,
+        world: &World,
+        pod: &LivePod,
+    ) -> Option<Block> {
+        let next = all.get(i).filter(|next| next.state == ResponderState::Inactive)?;
+        let budget =
+            world.no_room.as_deref().filter(|_| world.group.is_empty() || self.evacuation.spec.rehearsal)?;
+        let requesters = &self.evacuation.spec.requesters;
+        let Turn::WithRoom(latest) = turn(next, all, requesters, &self.policy, pod) else { return None };
+        if let Some(latest) = latest {
+            if latest <= self.now {
+                return None;
+            }
+            self.wake(latest);
+        }
+        let message = format!("budget {budget} lets no further pod be asked now");
+        Some(Block::new(BlockedReason::AwaitingTurn, &message))
+    }
+
+    fn answered(&mut self, responder: &mut ResponderStatus, world: &World) -> Outcome {
         let overridden = self.policy.on_refusal == RefusalPolicy::Override;
         match responder.answer {
-            Some(Answer::Accept) => return Turn::Ends(ResponderState::Completed, None),
-            Some(Answer::Refuse) if overridden => return Turn::Ends(ResponderState::Completed, None),
+            // Each answer is what the rehearsal wanted to know.
+            Some(_) if self.evacuation.spec.rehearsal => {
+                return Outcome::Ends(ResponderState::Completed, None);
+            }
+            Some(Answer::Accept) => return Outcome::Ends(ResponderState::Completed, None),
+            Some(Answer::Refuse) if overridden => return Outcome::Ends(ResponderState::Completed, None),
             _ => {}
         }
         if let Some(deadline) = forced(&self.policy) {
             let why = format!("the deadline of requester {} was reached", deadline.requester);
-            return Turn::Ends(ResponderState::Interrupted, Some(why));
+            return Outcome::Ends(ResponderState::Interrupted, Some(why));
         }
         if responder.answer == Some(Answer::Refuse) {
             let message = refusal(responder);
             if self.policy.on_refusal == RefusalPolicy::GiveUp {
-                return Turn::Refused(message);
+                return Outcome::Refused(message);
             }
             let block = Block::responder(BlockedReason::Refused, &responder.name, &message);
-            return Turn::Keeps(Blockage::By(block));
+            return Outcome::Keeps(Blockage::By(block));
         }
         if asked_while_unreachable(responder, world) {
-            return Turn::Ends(ResponderState::Interrupted, Some(UNREACHABLE.to_owned()));
+            return Outcome::Ends(ResponderState::Interrupted, Some(UNREACHABLE.to_owned()));
         }
-        let unrecorded = responder.answer.is_none() && responder.asked_time.is_none();
-        if responder.is_pushed() && unrecorded && world.asked.as_deref() == Some(responder.name.as_str()) {
-            responder.asked_time = Some(stamp(self.now));
+        let delivered = world.asked.as_ref().filter(|delivered| delivered.responder == responder.name);
+        if let Some(delivered) = delivered.filter(|_| responder.is_pushed() && responder.answer.is_none()) {
+            responder.asked_time.get_or_insert(stamp(self.now));
+            responder.message = delivered.problem.clone().or(responder.message.take());
         }
         let grace = world.recovered_at.map(|time| after(time, OUTAGE_GRACE_SECONDS));
         if let Some(expiry) =
             expiry_time(responder).map(|expiry| grace.map_or(expiry, |grace| expiry.max(grace)))
         {
             if expiry <= self.now {
-                return Turn::Ends(ResponderState::Interrupted, Some(silence(responder)));
+                return Outcome::Ends(ResponderState::Interrupted, Some(silence(responder)));
             }
             self.wake(expiry);
         }
-        Turn::Keeps(unreadable(&self.next, responder).map_or(Blockage::None, Blockage::By))
+        Outcome::Keeps(unreadable(&self.next, responder).map_or(Blockage::None, Blockage::By))
     }
 }
 
@@ -146,7 +185,10 @@ fn asked_while_unreachable(responder: &ResponderStatus, world: &World) -> bool {
 fn silence(responder: &ResponderStatus) -> String {
     match responder.answer {
         Some(Answer::Delay) => "its delay ran out without another answer".to_owned(),
-        _ => format!("it was silent for {} s", responder.timeout_seconds),
+        _ => match &responder.message {
+            Some(problem) => format!("{NO_VALID_ANSWER} in {} s: {problem}", responder.timeout_seconds),
+            None => format!("it was silent for {} s", responder.timeout_seconds),
+        },
     }
 }
 

@@ -17,14 +17,17 @@ use crate::{
     time::{after, sooner},
 };
 
+/// Message of a rehearsal that is over.
+const REHEARSED: &str = "it was a rehearsal: every responder was asked, and the pod stays";
+
 /// Decides the controller's next step for an Evacuation.
 ///
 /// # Guarantees
 ///
 /// One write carries everything that follows at once: the responder that is done and the next that is asked,
 /// or the last that is done and the attempt to evict. [`Act::Evict`] and [`Act::Delete`] are returned only
-/// when `evacuation` records the attempt and [`World::attempt`] is `Recorded`. The same input gives the same
-/// decision.
+/// when `evacuation` records the attempt and [`World::attempt`] is `Recorded`. A rehearsal records no
+/// attempt: after its last responder it ends. The same input gives the same decision.
 pub fn decide(evacuation: &Evacuation, world: &World, now: DateTime<Utc>) -> Decision {
     let status = evacuation.status.clone().unwrap_or_default();
     if is_finished(&status) {
@@ -67,13 +70,22 @@ impl Step<'_> {
         } else if rests(&self.evacuation.spec.requesters, &self.next, &self.policy) {
             // Earlier questions and answers stay, and count when a requester wakes.
             Blockage::None
+        } else if let Some(message) = self.refused_by_group(world) {
+            return fail(&mut self.next, FailedReason::PodGroupRefused, &message, self.now);
         } else {
             match self.negotiate(world, pod) {
                 Negotiation::Refused(message) => {
                     return fail(&mut self.next, FailedReason::Refused, &message, self.now);
                 }
                 Negotiation::Waiting(blockage) => blockage,
-                Negotiation::Done => self.evict(world),
+                // The state and the words of the last responder are recorded before the end.
+                Negotiation::Done if self.evacuation.spec.rehearsal && self.moved_responders() => {
+                    Blockage::None
+                }
+                Negotiation::Done if self.evacuation.spec.rehearsal => {
+                    return fail(&mut self.next, FailedReason::Rehearsed, REHEARSED, self.now);
+                }
+                Negotiation::Done => self.held_by_group(world).unwrap_or_else(|| self.evict(world)),
             }
         };
         match blockage {
@@ -99,6 +111,12 @@ impl Step<'_> {
             EvacuatedReason::Evicted
         };
         succeed(&mut self.next, reason, message, self.now);
+    }
+
+    /// Returns true when this step changes a responder.
+    fn moved_responders(&self) -> bool {
+        let before = self.evacuation.status.as_ref().and_then(|status| status.responders.as_ref());
+        self.next.responders.as_ref() != before
     }
 
     /// Returns true when the last requester gave up. An eviction in flight cannot be given up any more.

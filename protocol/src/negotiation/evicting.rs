@@ -11,7 +11,7 @@ use crate::{
     eviction::{ATTEMPT_TIMEOUT_SECONDS, is_deletion},
     pod::BudgetView,
     policy::reached,
-    status::Block,
+    status::{Block, allows_none},
     time::{after, stamp},
 };
 
@@ -140,10 +140,7 @@ fn held_by(budgets: &[BudgetView]) -> Blockage {
     let names: Vec<_> = budgets.iter().map(|b| b.name.as_str()).collect();
     match budgets {
         [one] if one.disruptions_allowed > 0 => Blockage::Unchanged,
-        [one] => {
-            let message = format!("budget {} allows no disruption", one.name);
-            Blockage::By(Block::budgets(BlockedReason::BudgetExhausted, &names, &message))
-        }
+        [one] => Blockage::By(Block::budgets(BlockedReason::BudgetExhausted, &names, &allows_none(one))),
         _ => {
             let message = format!(
                 "budgets {} select the pod, and the eviction API refuses more than one",

@@ -3,12 +3,14 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    CANCELLATION_FINALIZER, DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation, EvacuationStatus, ReviewAction,
+    CANCELLATION_FINALIZER, DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation, EvacuationStatus, FailedReason,
+    ReviewAction,
 };
 
 use super::{Act, Decision, Push, World};
 use crate::{
     pod::PodPhase,
+    requesters::MIN_SHARED_TTL_SECONDS,
     responders::{ACKNOWLEDGEMENT_SECONDS, acknowledgement_until, asked_responders},
     time::{after, sooner},
 };
@@ -39,8 +41,8 @@ pub(super) fn after_the_end(
         }
         return decision;
     }
-    let ttl = evacuation.spec.ttl_seconds_after_finished.unwrap_or(DEFAULT_TTL_SECONDS_AFTER_FINISHED);
-    let Some(end) = status.finish_time.map(|time| after(time.0, ttl)) else {
+    let kept = kept_seconds(evacuation, status);
+    let Some(end) = status.finish_time.map(|time| after(time.0, kept)) else {
         return decision;
     };
     if end <= now {
@@ -49,6 +51,19 @@ pub(super) fn after_the_end(
         decision.wake_at = sooner(decision.wake_at, Some(end));
     }
     decision
+}
+
+/// Returns the seconds for which a finished Evacuation is kept.
+///
+/// A record that its requesters left before the pod moved, and whose entries the gateway or the controller
+/// writes for users, is kept for a shorter time. A user makes any number of these by calls that the gateway
+/// takes for questions.
+fn kept_seconds(evacuation: &Evacuation, status: &EvacuationStatus) -> i64 {
+    let ttl = evacuation.spec.ttl_seconds_after_finished.unwrap_or(DEFAULT_TTL_SECONDS_AFTER_FINISHED);
+    let is_left = matches!(status.reason(), Some(FailedReason::Canceled | FailedReason::DeadlineGaveUp));
+    let mut requesters = status.requesters.iter();
+    let by_others = !status.requesters.is_empty() && requesters.all(|known| known.user != known.owner);
+    if is_left && by_others { ttl.min(MIN_SHARED_TTL_SECONDS) } else { ttl }
 }
 
 /// Returns the cancellations for endpoints that have not acknowledged them: Services, and the pod while it

@@ -7,17 +7,19 @@ mod decision;
 mod evicting;
 mod expectation;
 mod finished;
+mod group;
 mod progress;
 mod pushing;
 mod step;
 mod world;
 
 pub use self::{
-    asking::OUTAGE_GRACE_SECONDS,
+    asking::{NO_VALID_ANSWER, OUTAGE_GRACE_SECONDS},
     decide::decide,
     decision::{Act, Decision, Push},
     expectation::continues_by,
-    progress::{active_answer, current_responder, state_word},
+    progress::{active_answer, current_responder, deleted_despite, state_word},
+    pushing::ASK_ENDPOINT_AGAIN_SECONDS,
     step::TERMINATING_MARGIN_SECONDS,
-    world::{Attempt, World},
+    world::{Attempt, Delivered, World},
 };

@@ -1,6 +1,9 @@
 //! The progress of a negotiation, for tables and people.
 
-use evacuation_api::{Answer, BlockedReason, ConditionType, Evacuation, ResponderState, ResponderStatus};
+use evacuation_api::{
+    Answer, BlockedReason, ConditionType, EvacuatedReason, Evacuation, EvacuationStatus, FailedReason,
+    ResponderState, ResponderStatus,
+};
 
 use crate::{
     policy::rests,
@@ -8,9 +11,18 @@ use crate::{
 };
 
 /// Returns the word for the STATE column: Pending, Scheduled, Asking, Delayed, Refused, Accepted, Evicting,
-/// Blocked, Terminating, Evacuated or Failed. Scheduled means that every requester waits for a window.
+/// Blocked, Terminating, Evacuated, DeletedDespiteAnswer, Canceled, Rehearsed or Failed. Scheduled means that
+/// every requester waits for a window.
 pub fn state_word(evacuation: &Evacuation) -> &'static str {
+    if deleted_despite(evacuation).is_some() {
+        return "DeletedDespiteAnswer";
+    }
     let phase = phase(evacuation);
+    match evacuation.status.as_ref().and_then(EvacuationStatus::reason) {
+        Some(FailedReason::Canceled) => return "Canceled",
+        Some(FailedReason::Rehearsed) => return "Rehearsed",
+        _ => {}
+    }
     let Some(status) = evacuation.status.as_ref().filter(|_| !phase.is_final()) else {
         return phase.as_str();
     };
@@ -33,6 +45,20 @@ pub fn state_word(evacuation: &Evacuation) -> &'static str {
         Phase::Evicting if blocked => "Blocked",
         _ => phase.as_str(),
     }
+}
+
+/// Returns the responder that had refused, or was being asked, when the pod went without the controller:
+/// somebody deleted it, or its node. None in a rehearsal, which protects no pod.
+pub fn deleted_despite(evacuation: &Evacuation) -> Option<&ResponderStatus> {
+    let status = evacuation.status.as_ref().filter(|_| !evacuation.spec.rehearsal)?;
+    let by_other =
+        status.is_true(ConditionType::Evacuated) && status.reason() == Some(EvacuatedReason::GoneByOther);
+    let was_asked = |responder: &&ResponderStatus| {
+        responder.state == ResponderState::Canceled
+            && responder.active_time.is_some()
+            && matches!(responder.answer, None | Some(Answer::Refuse))
+    };
+    status.responders.iter().flatten().filter(|_| by_other).find(was_asked)
 }
 
 /// Returns the Active responder, or else the last that was asked.
@@ -86,7 +112,25 @@ mod tests {
             (with(asked(Completed, None), true, &[]), Phase::Evicting, "Terminating"),
             (with(asked(Active, None), false, &[("Blocked", "Terminating")]), Phase::Asking, "Terminating"),
             (with(asked(Completed, None), true, &[("Evacuated", "Evicted")]), Phase::Evacuated, "Evacuated"),
-            (with(asked(Canceled, None), false, &[("Failed", "Canceled")]), Phase::Failed, "Failed"),
+            (with(asked(Canceled, None), false, &[("Failed", "Canceled")]), Phase::Failed, "Canceled"),
+            (with(asked(Canceled, None), false, &[("Failed", "Refused")]), Phase::Failed, "Failed"),
+            (with(asked(Canceled, None), false, &[("Failed", "Rehearsed")]), Phase::Failed, "Rehearsed"),
+            (
+                with(asked(Canceled, Some(Answer::Refuse)), false, &[("Evacuated", "GoneByOther")]),
+                Phase::Evacuated,
+                "DeletedDespiteAnswer",
+            ),
+            (
+                with(asked(Canceled, None), false, &[("Evacuated", "GoneByOther")]),
+                Phase::Evacuated,
+                "DeletedDespiteAnswer",
+            ),
+            // Whoever asked for time can move the pod itself.
+            (
+                with(asked(Canceled, Some(Answer::Delay)), false, &[("Evacuated", "GoneByOther")]),
+                Phase::Evacuated,
+                "Evacuated",
+            ),
         ];
         for (e, expected_phase, word) in table {
             assert_eq!((phase(&e), state_word(&e)), (expected_phase, word), "{:?}", e.status);

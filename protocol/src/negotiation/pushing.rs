@@ -4,6 +4,11 @@ use chrono::{DateTime, Utc};
 use evacuation_api::{Answer, ResponderStatus, ReviewAction};
 
 use super::{Act, Push, step::Step};
+use crate::time::after;
+
+/// Seconds after which an endpoint that refused is asked again, where its answer has no `retryAfterSeconds`:
+/// it cannot speak by itself.
+pub const ASK_ENDPOINT_AGAIN_SECONDS: i64 = 60;
 
 impl Step<'_> {
     /// Pushes the question that is due to the Active responder, or wakes when one is due.
@@ -34,7 +39,10 @@ fn question_due(responder: &ResponderStatus) -> Option<(ReviewAction, DateTime<U
             let third = until.signed_duration_since(from) / 3;
             Some((ReviewAction::Remind, until.checked_sub_signed(third)?))
         }
-        Some(Answer::Refuse) => responder.retry_time.map(|time| (ReviewAction::Remind, time.0)),
+        Some(Answer::Refuse) => {
+            let usual = || Some(after(responder.answer_time?.0, ASK_ENDPOINT_AGAIN_SECONDS));
+            Some((ReviewAction::Remind, responder.retry_time.map(|time| time.0).or_else(usual)?))
+        }
         Some(Answer::Accept) => None,
     }
 }

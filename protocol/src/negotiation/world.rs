@@ -2,7 +2,10 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::pod::{BudgetView, PodView, holding};
+use crate::{
+    pod::{BudgetView, PodView, holding},
+    pod_group::Member,
+};
 
 /// The state around an Evacuation, as the controller sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -14,6 +17,10 @@ pub struct World {
     pub node_silent_since: Option<DateTime<Utc>>,
     /// Every budget that selects the target.
     pub budgets: Vec<BudgetView>,
+    /// Name of a budget that lets no further pod be asked now, when the target would have to wait for that.
+    pub no_room: Option<String>,
+    /// The other members of the target's PodGroup, when its pods move together.
+    pub group: Vec<Member>,
     /// True when it is the target's turn in the queue of its budget: a disruption is free, or the target is
     /// the queue's probe. Not read when no budget holds the pod.
     pub turn: bool,
@@ -22,11 +29,20 @@ pub struct World {
     pub busy: bool,
     /// The end of the last outage of the API that the controller noticed.
     pub recovered_at: Option<DateTime<Utc>>,
-    /// Name of the responder whose first question this process delivered, or which could not take it by its
-    /// own fault.
-    pub asked: Option<String>,
+    /// Delivery of the questions to the responder whose turn it is, by this process.
+    pub asked: Option<Delivered>,
     /// Knowledge of this process about an attempt that is recorded as in flight.
     pub attempt: Attempt,
+}
+
+/// The first question to an endpoint that was delivered, or that it could not take by its own fault.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Delivered {
+    /// Name of the responder.
+    pub responder: String,
+    /// The last failure in words: a reply that does not count, or an endpoint that cannot be reached. It is
+    /// the responder's message until an answer counts.
+    pub problem: Option<String>,
 }
 
 /// The knowledge of this process about the attempt that the status records as in flight.

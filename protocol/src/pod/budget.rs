@@ -15,6 +15,8 @@ pub struct BudgetView {
     pub current_healthy: i32,
     /// The number of healthy pods that it wants.
     pub desired_healthy: i32,
+    /// True when it expects no pod, as after a scale-down to 0. The eviction API then allows no disruption.
+    pub expects_none: bool,
     /// True when its `unhealthyPodEvictionPolicy` is `AlwaysAllow`.
     pub always_allow_unhealthy: bool,
 }
@@ -29,6 +31,7 @@ impl BudgetView {
             disruptions_allowed: status.disruptions_allowed.unwrap_or_default(),
             current_healthy: status.current_healthy.unwrap_or_default(),
             desired_healthy: status.desired_healthy.unwrap_or_default(),
+            expects_none: status.expected_pods == Some(0) && status.desired_healthy == Some(0),
             always_allow_unhealthy: policy == Some("AlwaysAllow"),
         }
     }

@@ -20,6 +20,16 @@ pub enum EditError {
     #[error("there are {MAX_REQUESTERS} requesters: only a user with the verb override adds more")]
     #[strum(serialize = "TooManyRequesters")]
     Full,
+    /// The entry's name is one of those that move no other pod of a PodGroup and wait for no budget, which
+    /// only the gateway and the controller give. The verb `override` lifts this.
+    #[error(
+        "requester {requester}: the name is reserved, and only a user with the verb override writes an entry with it"
+    )]
+    #[strum(serialize = "ReservedName")]
+    Reserved {
+        /// The entry's name.
+        requester: String,
+    },
     /// The caller may not change the time to live so. The verb `override` lifts this.
     #[error("ttlSecondsAfterFinished cannot be set so: {why}, and the user does not have the verb override")]
     #[strum(serialize = "RetentionOfOthers")]
@@ -80,7 +90,7 @@ impl EditError {
     /// Returns true when the caller lacks a right (403), which the verb `override` gives. The other errors
     /// come from the state of the Evacuation (409).
     pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::NotYours { .. } | Self::Full | Self::Retention { .. })
+        matches!(self, Self::NotYours { .. } | Self::Full | Self::Reserved { .. } | Self::Retention { .. })
     }
 
     /// Returns the field that the error is about.

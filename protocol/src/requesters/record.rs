@@ -13,7 +13,8 @@ const MAX_DEPARTED_PER_OWNER: usize = MAX_DEPARTED / 4;
 
 /// Returns the user behind each entry after the edit, then the entries that left, newest last.
 ///
-/// A changed entry keeps its maker, also when another user changed it by `override`. An entry that left stays
+/// A changed entry keeps its maker and the time at which it was made, also when another user changed it by
+/// `override`. An entry that left stays
 /// with the time at which it left, until its owner joins again under this name.
 pub(super) fn record_requesters(
     recorded: &[RecordedRequester],
@@ -36,7 +37,9 @@ pub(super) fn record_requesters(
                 name: requester.name.clone(),
                 user: user.to_owned(),
                 groups: groups.to_vec(),
+                owner_groups: Vec::new(),
                 time: stamp(now),
+                joined_time: Some(stamp(now)),
                 left_time: None,
             },
         }
@@ -87,6 +90,17 @@ mod tests {
         let back = step(&left, &[bob, ann], 10);
         assert_eq!(times(&back), [("bob".to_owned(), None), ("ann".to_owned(), None)]);
         assert_eq!(back[1].time.0, at(10));
+    }
+
+    #[test]
+    fn a_renewed_entry_keeps_the_time_at_which_it_was_made() {
+        let ann = requester_of("ann", "a.b/c");
+        let made = step(&[], std::slice::from_ref(&ann), 0);
+        let edit = RequesterEdit { changed: vec![ann.key()], ..RequesterEdit::default() };
+        let renewed = record_requesters(&made, &edit, std::slice::from_ref(&ann), "ann", &[], at(9));
+        assert_eq!((renewed[0].time.0, renewed[0].joined().0), (at(9), at(0)));
+        let again = step(&step(&renewed, &[], 10), std::slice::from_ref(&ann), 11);
+        assert_eq!(again[0].joined().0, at(11), "one that left and came back is new");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Writes of the entries: the checks of rules 3 and 8, and the status that follows.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Evacuation, EvacuationSpec, EvacuationStatus, MAX_REQUESTERS, Requester};
+use evacuation_api::{Evacuation, EvacuationSpec, EvacuationStatus, MAX_REQUESTERS, Requester, RequesterKey};
 
 use super::{
     EditError, Editor, RequesterEdit,
@@ -11,6 +11,7 @@ use super::{
     withdrawal::check_withdrawal,
 };
 use crate::{
+    pod_group::disrupts,
     policy::{derive_policy, forget_changed, has_expired, policy_at},
     status::{cancel, finished_reason, is_finished},
 };
@@ -40,6 +41,7 @@ pub fn check_requester_edit<'a>(
     }
     if !editor.may_override {
         check_owner(edit.written().chain(edit.removed.iter().copied()), editor.user)?;
+        check_names(edit.written())?;
         check_room(&old.spec.requesters, &new.requesters)?;
     }
     if !editor.guarded && !edit.removed.is_empty() {
@@ -64,7 +66,17 @@ pub fn check_requester_edit<'a>(
 /// Only those that the verb `override` lifts.
 pub fn check_creation(requesters: &[Requester], user: &str) -> Result<(), EditError> {
     check_owner(requesters.iter().map(Requester::key), user)?;
+    check_names(requesters.iter().map(Requester::key))?;
     check_room(&[], requesters)
+}
+
+/// Checks that no entry takes a name by which its pod would move without the others of its PodGroup, or would
+/// be asked past its budgets.
+fn check_names<'a>(mut written: impl Iterator<Item = RequesterKey<'a>>) -> Result<(), EditError> {
+    match written.find(|key| !disrupts(key.name)) {
+        Some(key) => Err(EditError::Reserved { requester: key.name.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// Checks the common maximum. Only holders of the verb `override` add entries above it, so that many

@@ -6,7 +6,7 @@ use evacuation_api::{
     ResponderStatus, SELF_RESPONDER,
 };
 
-use super::Registered;
+use super::{Registered, Turn, turn};
 use crate::{
     pod::{LivePod, PodPhase},
     policy::{all_expired, forced, policy_at, rests},
@@ -28,13 +28,15 @@ pub const NODE_UNREACHABLE: &str = "NodeUnreachable";
 /// # Guarantees
 ///
 /// No responder becomes Active while every requester waits for a window, after a deadline, or when the pod
-/// terminates or has ended. `self` does not become Active when no container of the pod runs. The controller
-/// then takes the next step.
+/// terminates or has ended. `self` does not become Active when no container of the pod runs. `in_budget` is
+/// true when a PodDisruptionBudget may select the pod: a responder that has to wait for room there does not
+/// become Active either. The controller then takes the next step.
 pub fn fix_responders(
     status: &mut EvacuationStatus,
     requesters: &[Requester],
     pod: &LivePod,
     registered: &Registered,
+    in_budget: bool,
     now: DateTime<Utc>,
 ) {
     let policy = policy_at(requesters, status, now);
@@ -42,8 +44,13 @@ pub fn fix_responders(
     let leaves = pod.phase == PodPhase::Terminal || pod.terminating_until.is_some();
     let mut responders: Vec<_> = registered.entries.iter().map(unasked).collect();
     status.registration = problems(registered);
+    let has_turn = match responders.first().map(|first| turn(first, &responders, requesters, &policy, pod)) {
+        Some(Turn::WithRoom(latest)) => !in_budget || latest.is_some_and(|latest| latest <= now),
+        Some(Turn::Now) | None => true,
+    };
     if !waits
         && !leaves
+        && has_turn
         && forced(&policy).is_none()
         && let Some(first) = responders.first_mut().filter(|first| !has_no_container(first, pod))
     {
@@ -82,6 +89,7 @@ fn unasked(entry: &ResponderEntry) -> ResponderStatus {
         priority: entry.priority(),
         timeout_seconds: entry.timeout_seconds(),
         max_delay_seconds: entry.max_delay_seconds(),
+        serves_until_termination: entry.serves_until_termination(),
         http: entry.http.clone(),
         service: entry.service.clone(),
         ..ResponderStatus::default()

@@ -6,7 +6,7 @@ mod activation;
 mod answer;
 mod answer_error;
 mod expiry;
-
+mod pace;
 mod question;
 mod registration;
 mod selector;
@@ -15,6 +15,7 @@ pub(crate) use self::{
     acknowledgement::acknowledgement_until,
     activation::{activate, has_no_container, unreadable},
     expiry::{asked_since, expiry_time},
+    pace::{Turn, turn},
     registration::annotated,
 };
 pub use self::{
@@ -22,7 +23,8 @@ pub use self::{
     activation::{NODE_UNREACHABLE, fix_responders},
     answer::answer,
     answer_error::{AnswerError, DelayBound},
+    pace::{may_have_stopped, room},
     question::question,
     registration::{Registered, registered_responders},
-    selector::selects,
+    selector::{PackedSelector, selects},
 };

@@ -38,6 +38,7 @@ pub fn question(
         responder: responder.to_owned(),
         requesters: evacuation.spec.requesters.iter().map(review_requester).collect(),
         on_refusal: policy.on_refusal,
+        rehearsal: evacuation.spec.rehearsal,
         answer_by: answer_by(asked, now)
             .into_iter()
             .chain(end)

@@ -8,7 +8,7 @@ use evacuation_api::{
 };
 use k8s_openapi::api::core::v1::Node;
 
-use crate::{responders::selects, time::after};
+use crate::{drain::is_own_condition, responders::selects, time::after};
 
 /// A mark that a node has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,11 +80,13 @@ fn find_taint(pattern: &TaintPattern, node: &Node) -> Option<Seen> {
     Some(Seen { since: taint.time_added.as_ref().map(from_condition_time), lasts: 0 })
 }
 
+/// Finds a condition. One that drains wrote is no mark: the drain that it opens would keep it.
 fn find_condition(pattern: &ConditionPattern, node: &Node) -> Option<Seen> {
     let conditions = node.status.as_ref()?.conditions.iter().flatten();
     let known = conditions
         .into_iter()
-        .find(|known| known.type_ == pattern.type_ && known.status == pattern.status())?;
+        .find(|known| known.type_ == pattern.type_ && known.status == pattern.status())
+        .filter(|known| !is_own_condition(known))?;
     let since = known.last_transition_time.as_ref().map(from_condition_time);
     Some(Seen { since, lasts: pattern.for_seconds.unwrap_or_default() })
 }

@@ -121,7 +121,8 @@ impl<'w, 'a> Planner<'w, 'a> {
             }
             (None, drain) if was_opened && !drain.is_some_and(is_open) => {
                 entry.node_evacuation.get_or_insert(wanted);
-                let message = "a user deleted the drain; the node is drained again when the mark comes anew";
+                let message = "the drain was deleted, or the API server cannot read it; the node is drained again \
+                               when the mark comes anew";
                 (MarkedNodePhase::Dismissed, Some(message.to_owned()))
             }
             (None, Some(drain)) => {

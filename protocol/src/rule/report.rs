@@ -30,10 +30,11 @@ pub(super) fn report(
     };
     let known = next.conditions.iter().any(|condition| condition.type_ == RULE_HOLDS_BACK);
     if count > 0 || known {
+        let held = if count == 1 { "1 node is".to_owned() } else { format!("{count} nodes are") };
         let (reason, message) = match count {
             0 => ("NothingHeld", String::new()),
-            _ if rule.spec.paused => ("Paused", format!("{count} nodes are not drained: {first}")),
-            _ => ("NodesHeld", format!("{count} nodes are not drained: {first}")),
+            _ if rule.spec.paused => ("Paused", format!("{held} not drained: {first}")),
+            _ => ("NodesHeld", format!("{held} not drained: {first}")),
         };
         put(&mut next.conditions, holds_back(count > 0, reason, message, now));
     }
@@ -48,7 +49,8 @@ pub(super) fn limit_text(rule: &NodeEvacuationRule, drained: usize, nodes: usize
         Some(IntOrString::String(share)) => share.clone(),
         None => "not given".to_owned(),
     };
-    format!("{drained} of {nodes} nodes are under the NodeEvacuations of rules, and maxNodes is {limit}")
+    let (noun, verb) = (if nodes == 1 { "node" } else { "nodes" }, if drained == 1 { "is" } else { "are" });
+    format!("{drained} of {nodes} {noun} {verb} under the NodeEvacuations of rules, and maxNodes is {limit}")
 }
 
 fn holds_back(value: bool, reason: &str, message: String, now: DateTime<Utc>) -> Condition {

@@ -346,6 +346,19 @@ fn a_condition_must_last_and_the_plan_wakes_when_it_has() {
 }
 
 #[test]
+fn a_condition_that_a_drain_wrote_is_no_mark() {
+    let marks = json!([{"condition": {"type": "MaintenancePlanned"}}]);
+    let mut cluster = Cluster::new(2, &json!({"marks": marks}));
+    for (number, reason) in ["NodeEvacuation", "MaintenanceWindow"].into_iter().enumerate() {
+        let planned = json!({"type": "MaintenancePlanned", "status": "True", "reason": reason});
+        let name = format!("n{number}");
+        cluster.nodes[number] = node(&name, &json!({"status": {"conditions": [planned]}}));
+    }
+    cluster.step(0);
+    assert_eq!(cluster.phases(), ["n1 Pending"]);
+}
+
+#[test]
 fn labels_and_annotations_count_by_key_and_by_value() {
     for (mark, with, is_marked) in [
         (json!({"label": {"key": "retire"}}), json!({"labels": {"retire": "x"}}), true),

@@ -78,6 +78,7 @@ pub(crate) fn unblock(status: &mut EvacuationStatus, now: DateTime<Utc>) {
     }
     if let Some(eviction) = &mut status.eviction {
         eviction.blocked_by.clear();
+        eviction.budget_blocked_time = None;
     }
 }
 

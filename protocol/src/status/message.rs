@@ -18,6 +18,14 @@ pub(crate) fn cut(text: &str, bytes: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
+/// Returns true for a character that a terminal does not show, or that changes the order in which it shows
+/// others.
+pub fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{200b}'..='\u{200f}')
+        || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ mod phase;
 mod transition;
 
 pub(crate) use self::{
-    blocked::Block,
+    blocked::{Block, allows_none, time_budgets},
     condition::put,
     finish::{fail, finish, succeed, unblock},
     message::{cut, truncated},
@@ -17,8 +17,10 @@ pub(crate) use self::{
     transition::phase_transition_allowed,
 };
 pub use self::{
+    blocked::{NEEDS_NONE, needs_none},
     condition::{finished_reason, is_finished},
     finish::cancel,
+    message::is_unseen,
     phase::{Phase, phase},
     transition::{
         Actor, PHASE_TRANSITIONS, TRANSITIONS, Transition, phase_diagram, responder_diagram,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     policy::{all_asleep, all_expired, forced, policy_at, reached},
-    status::{finish, finished_reason, is_finished},
+    status::{finish, finished_reason, is_finished, time_budgets},
 };
 
 /// Returns the status after the controller's write, or every error in it.
@@ -27,10 +27,12 @@ use crate::{
 /// one responder is Active, and the order of priority is kept. While every live entry sleeps, no responder is
 /// asked or passed over.
 ///
-/// An attempt to evict is recorded only when every responder is done, and a deletion only after a Delete
-/// deadline. An attempt counts as lost only when its time is over. Nothing changes after the end. If the
-/// write ends the Evacuation, responders that are not done become Canceled, and `Finished` and `finishTime`
-/// are set.
+/// The time since which budgets hold the eviction back restarts when another reason came in between.
+///
+/// An attempt to evict is recorded only when every responder is done, never in a rehearsal, and a deletion
+/// only after a Delete deadline. An attempt counts as lost only when its time is over. Nothing changes after
+/// the end. If the write ends the Evacuation, responders that are not done become Canceled, and `Finished`
+/// and `finishTime` are set.
 ///
 /// # Errors
 ///
@@ -52,14 +54,21 @@ pub fn check_status_update(
     let ending = proposed.is_true(ConditionType::Evacuated) || proposed.is_true(ConditionType::Failed);
 
     let sleeps = all_asleep(&old.spec.requesters, &policy);
-    let responders =
-        Responders { was: was.responders.as_deref(), policy: &policy, asleep: sleeps, ending, now }
-            .check(proposed.responders, &mut errors);
+    let rehearsal = old.spec.rehearsal;
+    let responders = Responders {
+        was: was.responders.as_deref(),
+        policy: &policy,
+        asleep: sleeps,
+        ending,
+        rehearsal,
+        now,
+    }
+    .check(proposed.responders, &mut errors);
     let all_done = responders
         .as_ref()
         .map_or_else(|| forced(&policy).is_some(), |all| all.iter().all(|r| r.state.is_done()));
     let allowed = Allowed {
-        attempt: all_done && !ending && !sleeps && !all_expired(&old.spec.requesters, &policy),
+        attempt: all_done && !ending && !sleeps && !rehearsal && !all_expired(&old.spec.requesters, &policy),
         deletion: reached(&policy, DeadlineAction::Delete).is_some(),
     };
     let eviction = check_eviction(was.eviction.as_ref(), proposed.eviction, allowed, now, &mut errors);
@@ -72,6 +81,7 @@ pub fn check_status_update(
             .observed_generation
             .max(proposed.observed_generation)
             .min(old.metadata.generation),
+        node_name: was.node_name.clone(),
         requesters: was.requesters.clone(),
         policy: Some(policy),
         responders,
@@ -81,6 +91,7 @@ pub fn check_status_update(
         finish_time: None,
     };
     finish(&mut next, now);
+    time_budgets(was, &mut next, now);
     // What comes too early drags other errors along: they say nothing of the write itself.
     if errors.iter().any(is_early) {
         errors.retain(is_early);
@@ -122,6 +133,7 @@ fn premature(proposed: Option<&Policy>, derived: &Policy) -> Vec<StatusError> {
 fn unchanged(was: &EvacuationStatus, proposed: EvacuationStatus) -> Result<EvacuationStatus, StatusError> {
     let restored = EvacuationStatus {
         observed_generation: was.observed_generation,
+        node_name: was.node_name.clone(),
         requesters: was.requesters.clone(),
         policy: was.policy.clone(),
         registration: was.registration.clone(),

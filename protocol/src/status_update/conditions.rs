@@ -127,6 +127,22 @@ impl Conditions<'_> {
                     Err(wrong(condition, "no active responder refused, or the policy is not GiveUp"))
                 }
             }
+            // Only the controller sees the other pods.
+            Some(FailedReason::PodGroupRefused) if self.asleep => Err(StatusError::asleep(self.policy)),
+            Some(FailedReason::PodGroupRefused) if self.policy.on_refusal == RefusalPolicy::GiveUp => Ok(()),
+            Some(FailedReason::PodGroupRefused) => Err(wrong(condition, "the policy is not GiveUp")),
+            Some(FailedReason::Rehearsed) if !self.old.spec.rehearsal => {
+                Err(wrong(condition, "it is no rehearsal"))
+            }
+            Some(FailedReason::Rehearsed) if self.asleep => Err(StatusError::asleep(self.policy)),
+            Some(FailedReason::Rehearsed) => {
+                let mut responders = self.was.responders.iter().flatten();
+                if responders.all(|r| r.state.is_done()) {
+                    Ok(())
+                } else {
+                    Err(wrong(condition, "a responder is not done"))
+                }
+            }
             Some(FailedReason::DeadlineGaveUp) => self.gave_up(condition),
             Some(FailedReason::Canceled) => Err(wrong(condition, "only the server cancels")),
             None => Err(wrong(condition, "the reason is not known")),

@@ -1,7 +1,9 @@
 //! The responders in a write of the controller.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Answer, Policy, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER};
+use evacuation_api::{
+    Answer, MAX_MESSAGE_LENGTH, Policy, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER,
+};
 
 use super::StatusError;
 use crate::{
@@ -23,6 +25,8 @@ pub(super) struct Responders<'a> {
     pub(super) asleep: bool,
     /// True when the write ends the Evacuation: the server then sets `Canceled`.
     pub(super) ending: bool,
+    /// True for a rehearsal: each answer completes its responder.
+    pub(super) rehearsal: bool,
     pub(super) now: DateTime<Utc>,
 }
 
@@ -60,11 +64,7 @@ impl Responders<'_> {
         errors: &mut Vec<StatusError>,
     ) -> ResponderStatus {
         if new.state == old.state || (new.state == ResponderState::Canceled && self.ending) {
-            return if self.is_asked(&old, &new) {
-                ResponderStatus { asked_time: Some(stamp(self.now)), ..old }
-            } else {
-                old
-            };
+            return self.delivery(old, new);
         }
         let allowed =
             if self.asleep { Err(StatusError::asleep(self.policy)) } else { self.allowed(&old, &new) };
@@ -85,11 +85,19 @@ impl Responders<'_> {
         }
     }
 
-    /// Returns true when the controller reports that the first question of a pushed responder was delivered.
-    fn is_asked(&self, old: &ResponderStatus, new: &ResponderStatus) -> bool {
-        let reported = old.asked_time.is_none() && new.asked_time.is_some();
+    /// Takes the controller's report about the questions to a pushed responder that has not answered: that
+    /// the first one was delivered, and what was wrong with the last reply.
+    fn delivery(&self, old: ResponderStatus, new: ResponderStatus) -> ResponderStatus {
         let waits = old.state == ResponderState::Active && new.state == old.state && old.answer.is_none();
-        reported && waits && old.is_pushed() && !self.asleep
+        if !waits || !old.is_pushed() || self.asleep {
+            return old;
+        }
+        let asked_time = old.asked_time.or(new.asked_time.map(|_| stamp(self.now)));
+        // The same rule as for the words of an app: they are shown in terminals.
+        let is_plain =
+            |message: &String| message.len() <= MAX_MESSAGE_LENGTH && !message.chars().any(char::is_control);
+        let message = new.message.filter(is_plain).or_else(|| old.message.clone());
+        ResponderStatus { asked_time, message, ..old }
     }
 
     fn allowed(&self, old: &ResponderStatus, new: &ResponderStatus) -> Result<(), StatusError> {
@@ -103,6 +111,7 @@ impl Responders<'_> {
         match (old.state, to) {
             (Active, Completed) => match old.answer {
                 Some(Answer::Accept) => Ok(()),
+                Some(_) if self.rehearsal => Ok(()),
                 Some(Answer::Refuse) if self.policy.on_refusal == RefusalPolicy::Override => Ok(()),
                 Some(Answer::Refuse) => refuse("it refused, and the policy is not Override"),
                 Some(Answer::Delay) | None => refuse("it has not accepted"),
@@ -149,8 +158,18 @@ fn asked_while_unreachable(old: &ResponderStatus, new: &ResponderStatus) -> bool
 }
 
 fn same_registration(a: &ResponderStatus, b: &ResponderStatus) -> bool {
-    (&a.name, a.priority, a.timeout_seconds, a.max_delay_seconds, &a.http, &a.service)
-        == (&b.name, b.priority, b.timeout_seconds, b.max_delay_seconds, &b.http, &b.service)
+    fn registration(r: &ResponderStatus) -> impl PartialEq {
+        (
+            &r.name,
+            r.priority,
+            r.timeout_seconds,
+            r.max_delay_seconds,
+            r.serves_until_termination,
+            &r.http,
+            &r.service,
+        )
+    }
+    registration(a) == registration(b)
 }
 
 /// Checks that no responder has its turn before those of higher priority are done.

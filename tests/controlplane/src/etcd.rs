@@ -13,6 +13,7 @@ use crate::{Binaries, Component, Folder, IdentityFiles, Pki, Process, Program, R
 pub struct Etcd {
     component: Component,
     endpoint: String,
+    peer: String,
     tls: Option<EtcdTls>,
     // After the component: the process ends before its files go.
     folder: Arc<Folder>,
@@ -90,7 +91,7 @@ impl Etcd {
 
         let process = Process::spawn("etcd", command, &logs)?;
         let readiness = Readiness::Http { port: metrics_port, path: "/readyz" };
-        Ok(Self { component: Component::new(process, readiness), endpoint, tls, folder })
+        Ok(Self { component: Component::new(process, readiness), endpoint, peer, tls, folder })
     }
 
     fn serve_tls(command: &mut Command, folder: &Path) -> Result<EtcdTls> {
@@ -118,6 +119,16 @@ impl Etcd {
     /// The folder with its data and logs.
     pub fn folder(&self) -> &Folder {
         &self.folder
+    }
+
+    /// URL that it advertises to other members.
+    pub(crate) fn peer(&self) -> &str {
+        &self.peer
+    }
+
+    /// The folder of its data.
+    pub(crate) fn data(&self) -> Result<PathBuf> {
+        Ok(self.folder.subfolder("etcd")?.join("data"))
     }
 
     /// The program itself: log, signals, readiness.

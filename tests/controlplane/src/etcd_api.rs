@@ -60,8 +60,25 @@ impl Etcd {
         Ok(())
     }
 
+    /// Writes a value past every API server.
+    ///
+    /// # Errors
+    ///
+    /// Fails when etcd does not answer, or refuses.
+    pub async fn put(&self, key: &str, value: &str) -> Result<()> {
+        let put = json!({"key": STANDARD.encode(key), "value": STANDARD.encode(value)});
+        let reply = self.call("/v3/kv/put", &put).await?;
+        reply.get("header").map(drop).ok_or_else(|| self.failed(&reply.to_string()))
+    }
+
     /// One call of the gateway. etcd's own errors are in the reply.
     async fn call(&self, path: &str, body: &Value) -> Result<Value> {
+        let replies = self.stream(path, body).await?;
+        replies.into_iter().next().ok_or_else(|| self.failed("it answers nothing"))
+    }
+
+    /// One call of the gateway whose reply has several parts.
+    pub(crate) async fn stream(&self, path: &str, body: &Value) -> Result<Vec<Value>> {
         let address = self.endpoint().trim_start_matches("http://").to_owned();
         let exchange = async {
             let body = body.to_string();
@@ -79,10 +96,12 @@ impl Etcd {
         let reply = exchange.await.map_err(|error| self.failed(&error.to_string()))?;
         let reply = String::from_utf8_lossy(&reply);
         let body = reply.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        serde_json::from_str(body).map_err(|error| self.failed(&format!("{error}: {reply}")))
+        let parts: std::result::Result<Vec<Value>, _> =
+            serde_json::Deserializer::from_str(body).into_iter().collect();
+        parts.map_err(|error| self.failed(&format!("{error}: {reply}")))
     }
 
-    fn failed(&self, why: &str) -> Error {
+    pub(crate) fn failed(&self, why: &str) -> Error {
         let source = std::io::Error::other(why.to_owned());
         Error::Process { action: "call", name: self.component().process().name().to_owned(), source }
     }

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
@@ -24,6 +26,8 @@ const LINKER_FLAGS: &str = "-s -w -X k8s.io/component-base/version.gitVersion=v1
 /// The one file with all Kubernetes programs and etcd: it looks at the name that it is called by.
 const KUBERNETES: &str = "kubernetes";
 const KWOK: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.8.0";
+/// Interval between two looks at a build.
+const POLL: Duration = Duration::from_millis(100);
 
 /// A folder of programs built from one version of the sources.
 pub(crate) struct Cache {
@@ -123,9 +127,23 @@ pub(crate) fn go(work: &Path) -> Command {
     command
 }
 
+/// Runs Go to its end, and says each minute that it still works.
 pub(crate) fn run(mut command: Command, folder: &Path) -> Result<()> {
     let cannot = |source| Error::Process { action: "run", name: "go".to_owned(), source };
-    let status = command.status().map_err(cannot)?;
+    let mut child = command.spawn().map_err(cannot)?;
+    let began = Instant::now();
+    let mut told = 0;
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(cannot)? {
+            break status;
+        }
+        let minutes = began.elapsed().as_secs() / 60;
+        if minutes > told {
+            told = minutes;
+            eprintln!("Go has built for {minutes} min");
+        }
+        thread::sleep(POLL);
+    };
     if status.success() {
         return Ok(());
     }

@@ -42,6 +42,7 @@ mod control_plane;
 mod error;
 mod etcd;
 mod etcd_api;
+mod etcd_backup;
 mod eventually;
 mod folder;
 mod go_build;

@@ -16,6 +16,7 @@ mod pods;
 mod programs;
 pub mod scene;
 mod shared;
+mod webhook;
 mod workload;
 
 pub use app::{App, pod_client};
@@ -25,8 +26,9 @@ pub use kubeconfig::write_kubeconfig;
 pub use old_kubectl::KUBECTL_1_32;
 pub use packages::Packages;
 pub use platform::{Clocks, Gateway, Platform, PlatformOptions, Storage};
-pub use pods::{PodSpec, Pods};
+pub use pods::{PodSpec, Pods, is_ready};
 pub use programs::Programs;
 pub use scene::{Pool, Scene};
 pub use shared::{shared, shared_with};
+pub use webhook::DenyingWebhook;
 pub use workload::workload;

@@ -26,6 +26,8 @@ pub struct PodSpec {
     pub annotations: Vec<(String, String)>,
     /// The node it runs on; the scheduler's choice without one.
     pub node: Option<String>,
+    /// The PodGroup it belongs to, if any.
+    pub group: Option<String>,
     /// The service account it runs as; `default` without one.
     pub service_account: Option<String>,
 }
@@ -67,6 +69,13 @@ impl PodSpec {
         self
     }
 
+    /// The same in that PodGroup.
+    #[must_use]
+    pub fn in_group(mut self, group: &str) -> Self {
+        self.group = Some(group.to_owned());
+        self
+    }
+
     fn manifest(&self, name: &str) -> anyhow::Result<Pod> {
         let responders = self.responders.iter().map(|text| (RESPONDERS_ANNOTATION, text.as_str()));
         let others = self.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
@@ -78,6 +87,7 @@ impl PodSpec {
             "metadata": {"name": name, "labels": labels, "annotations": annotations},
             "spec": {
                 "nodeName": self.node,
+                "schedulingGroup": self.group.as_ref().map(|group| json!({"podGroupName": group})),
                 "serviceAccountName": self.service_account,
                 "containers": [{"name": "app", "image": "app"}],
             },
@@ -165,8 +175,17 @@ impl Pods {
     ///
     /// Fails when it stays.
     pub async fn gone(&self, pod: &Pod) -> anyhow::Result<()> {
+        self.gone_within(PATIENCE, pod).await
+    }
+
+    /// Waits until the pod with that UID is gone, for as long as `patience`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it stays.
+    pub async fn gone_within(&self, patience: Duration, pod: &Pod) -> anyhow::Result<()> {
         let api = self.api();
-        let gone = eventually(PATIENCE, "the pod is gone", || async {
+        let gone = eventually(patience, "the pod is gone", || async {
             match api.get_opt(&pod.name_any()).await? {
                 Some(found) if found.uid() == pod.uid() => bail!("it is there"),
                 _ => Ok(()),

@@ -80,10 +80,13 @@ impl Negotiation {
             disruptions_allowed: i32::from(free),
             current_healthy: 3,
             desired_healthy: 3,
+            expects_none: false,
             always_allow_unhealthy: false,
         });
         let attempt = me.attempts.get(look.object)?.as_ref();
         Some(World {
+            group: Vec::new(),
+            no_room: (state.budget == Some(false)).then(|| "budget".to_owned()),
             pod: me.pod.view(),
             node_silent_since: None,
             budgets: budgets.into_iter().collect(),

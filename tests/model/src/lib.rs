@@ -21,6 +21,7 @@ mod ending;
 mod environment;
 mod explore;
 mod forgery;
+mod gates;
 mod history;
 mod invariant;
 mod judge;
@@ -38,6 +39,7 @@ pub use drains::{
 };
 pub use explore::{Counterexample, Exploration, explore};
 pub use forgery::Forgery;
+pub use gates::{GateAction, GateConfig, GateExploration, GateState, Gates, explore_gates, gate_worlds};
 pub use invariant::violations;
 pub use law::{Broken, Law};
 pub use model::Action;

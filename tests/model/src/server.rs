@@ -2,7 +2,7 @@
 
 use evacuation_api::{
     CANCELLATION_FINALIZER, DeadlineAction, Evacuation, EvacuationResponseSpec, EvacuationResponseStatus,
-    EvacuationSpec, PodTarget, Requester, ResponderState, Target,
+    EvacuationSpec, PodTarget, Requester, ResponderState,
 };
 use evacuation_protocol::{
     Actor, Editor, PodView, StatusError, answer, apply_requester_edit, begin, check_requester_edit,
@@ -40,15 +40,11 @@ impl Negotiation {
         let mut firsts = firsts.filter_map(|(user, u)| u.first.map(|entry| (user, entry)));
         let (user, entry) = firsts.next()?;
         let pod = PodTarget { name: "pod".to_owned(), uid: Some("pod-uid".to_owned()) };
-        let spec = EvacuationSpec {
-            target: Target { pod },
-            requesters: vec![entry.requester(user)],
-            ttl_seconds_after_finished: None,
-        };
+        let spec = EvacuationSpec::new(pod, vec![entry.requester(user)]);
         let mut status = begin(&spec, &user_name(user), &[], at(state.now));
         if let PodView::Live(pod) = state.pod.view() {
             let registered = self.registered.clone().into();
-            fix_responders(&mut status, &spec.requesters, &pod, &registered, at(state.now));
+            fix_responders(&mut status, &spec.requesters, &pod, &registered, false, at(state.now));
         }
         let mut evacuation = Evacuation::new("evacuation", spec);
         evacuation.metadata.namespace = Some("ns".to_owned());

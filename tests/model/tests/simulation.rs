@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{
     Answer, DeadlineAction, Evacuation, EvacuationResponseSpec, EvacuationSpec, EvacuationStatus, PodTarget,
-    RefusalPolicy, Requester, ResponderEntry, ResponderState, ScheduledDeadline, Target, Window,
+    RefusalPolicy, Requester, ResponderEntry, ResponderState, ScheduledDeadline, Window,
 };
 use evacuation_model::violations;
 use evacuation_protocol::{
@@ -121,7 +121,7 @@ impl Sim {
         let pod = PodTarget { name: "p".to_owned(), uid: Some("pod-1".to_owned()) };
         let requesters = entries.iter().enumerate().map(|(user, e)| e.requester(user)).collect();
         let spec =
-            EvacuationSpec { target: Target { pod }, requesters, ttl_seconds_after_finished: Some(60) };
+            EvacuationSpec { ttl_seconds_after_finished: Some(60), ..EvacuationSpec::new(pod, requesters) };
         let mut status = begin(&spec, "0", &[], at(0));
         for (user, recorded) in status.requesters.iter_mut().enumerate() {
             recorded.user = user.to_string();
@@ -132,7 +132,7 @@ impl Sim {
             running_container: true,
             ready: true,
         };
-        fix_responders(&mut status, &spec.requesters, &pod, &registered.into(), at(0));
+        fix_responders(&mut status, &spec.requesters, &pod, &registered.into(), false, at(0));
         let mut evacuation = Evacuation::new("e", spec);
         evacuation.metadata.uid = Some("evac-1".to_owned());
         evacuation.metadata.generation = Some(1);
@@ -197,6 +197,7 @@ impl Sim {
             disruptions_allowed,
             current_healthy: 3,
             desired_healthy: 3,
+            expects_none: false,
             always_allow_unhealthy: false,
         });
         World {
@@ -208,6 +209,8 @@ impl Sim {
             recovered_at: self.recovered.map(at),
             asked: None,
             attempt: self.attempt,
+            group: Vec::new(),
+            no_room: self.budget.filter(|allowed| *allowed == 0).map(|_| "db".to_owned()),
         }
     }
 

@@ -33,11 +33,11 @@ use serde_json::json;
 use self::plan::{EVACUATION_UID, Plan, has_ended, plan, say, waited_for};
 use super::{
     Watcher,
-    foreign::{Foreign, ForeignKind, find},
+    foreign::{Foreign, ForeignKind, find_by},
     text::{refusal, text},
 };
 use crate::{
-    builtin::{Interest, Part, Replier, Reply, deleted_evacuation, sooner, states},
+    builtin::{Interest, Part, Replier, Reply, awaited, deleted_evacuation, sooner, states},
     cluster::{CallError, Cluster, ClusterEvent, ObjectKey, Requeue, WorkQueue, due, evacuations},
 };
 
@@ -118,6 +118,24 @@ impl Migrations {
         Ok(plan(part, pod, &machine, &migrations, now))
     }
 
+    /// Answers a rehearsal, and acknowledges its end. Nothing migrates.
+    async fn rehearse(&self, key: &ObjectKey, pod: Option<&Arc<Pod>>) -> Result<(), CallError> {
+        let rehearsals = self.cluster.view.index().rehearsals_of(key);
+        if let Some(pod) = pod
+            && let Some(part) = awaited(&rehearsals, MIGRATE_RESPONDER, Some(pod))
+        {
+            let reply = match self.decide(part, pod).await? {
+                Plan::Say(reply, _) => reply,
+                Plan::Create(name) => Reply::Delay {
+                    reason: "Migrating",
+                    message: format!("migration {name} would move the virtual machine first"),
+                },
+            };
+            self.replier.post(part, reply).await?;
+        }
+        self.replier.acknowledge(&rehearsals, MIGRATE_RESPONDER).await
+    }
+
     /// Creates a migration. The next round waits for it.
     async fn migrate(&self, part: Part<'_>, pod: &Pod, name: String) -> Result<Plan, CallError> {
         let machine = owner(pod, "VirtualMachineInstance").map(|owner| owner.name.as_str());
@@ -146,7 +164,7 @@ impl Migrations {
         for migration in unfinished.iter().filter(|known| known.metadata.deletion_timestamp.is_none()) {
             let name = migration.annotations().get(EVACUATION).map(String::as_str).unwrap_or_default();
             let known = self.cluster.view.index().evacuation(&ObjectKey::new(pod.namespace.as_str(), name));
-            let found = find(known, &api, name).await?;
+            let found = find_by(known, api.path(), name, api.get_opt(name)).await?;
             let wants = |found: &Arc<Evacuation>| {
                 found.metadata.uid.as_ref() == migration.labels().get(EVACUATION_UID)
                     && !found.status.as_ref().is_some_and(|status| status.is_true(ConditionType::Failed))
@@ -206,9 +224,9 @@ impl Watcher for Migrations {
         let pod = self.cluster.view.index().pod(key);
         let known = self.cluster.view.index().evacuations_of(key);
         let is_clean = self.clean_up(key).await?;
-        let parts = || known.iter().filter_map(|evacuation| Part::of(evacuation, MIGRATE_RESPONDER));
-        for part in parts().filter(|part| is_clean && part.must_acknowledge()) {
-            self.replier.post(part, Reply::Acknowledge).await?;
+        self.rehearse(key, pod.as_ref()).await?;
+        if is_clean {
+            self.replier.acknowledge(&known, MIGRATE_RESPONDER).await?;
         }
         let pod = pod.filter(|pod| pod.metadata.deletion_timestamp.is_none());
         let Some(pod) = pod else { return Ok(Requeue::OnEvent) };
@@ -222,7 +240,8 @@ impl Watcher for Migrations {
         if matches!(plan, Plan::Create(_)) {
             // The watches can be late. The record shows whether the responder waits for a migration already,
             // which a user may have deleted since, and whether it is still asked. Others can have begun one.
-            recorded = find(None, &evacuations(&self.cluster.client, &key.namespace), part.name()).await?;
+            let (api, name) = (evacuations(&self.cluster.client, &key.namespace), part.name());
+            recorded = find_by(None, api.path(), name, api.get_opt(name)).await?;
             let Some(live) = recorded.as_deref().and_then(asked) else { return Ok(Requeue::OnEvent) };
             self.cluster.view.apply(live.evacuation.clone());
             part = live;

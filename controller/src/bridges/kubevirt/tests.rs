@@ -55,7 +55,7 @@ fn migrations(recorded: Option<Evacuation>, node: &str, others: &[Value]) -> (Ar
     cluster.view.apply(owned_pod());
     cluster.view.apply(evacuation("e", MIGRATE_RESPONDER, &json!({})));
     let migrations = Migrations::new(&cluster);
-    migrations.machines.reset(vec![object(&MACHINE, machine("a", "1"))]);
+    migrations.machines.reset(vec![object(&MACHINE, machine("a", "1")).into()]);
     migrations.jobs.reset(Vec::new());
     (migrations, asked)
 }

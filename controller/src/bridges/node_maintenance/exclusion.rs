@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::CORDONED_BY_ANNOTATION;
+use evacuation_api::{CORDONED_BY_ANNOTATION, EXCLUDED_ANNOTATION as LABELED, EXCLUDED_LABEL as LABEL};
 use evacuation_protocol::release;
 use k8s_openapi::{
     api::{coordination::v1::Lease, core::v1::Node},
@@ -26,10 +26,6 @@ const HOLDER: &str = "evacuation.dev";
 const DURATION_SECONDS: i32 = 3600;
 /// Age of a lease at which it is renewed.
 const RENEW_AFTER: TimeDelta = TimeDelta::minutes(20);
-/// Label of a node that remediators leave alone.
-const LABEL: &str = "remediation.medik8s.io/exclude-from-remediation";
-/// Annotation of a node whose label this bridge set.
-const LABELED: &str = "bridge.evacuation.dev/excluded-from-remediation";
 
 /// Writer of the leases and of the label.
 pub(super) struct Exclusion {

@@ -17,7 +17,7 @@ mod exclusion;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use evacuation_api::{DrainedNodePhase, Evacuation, NodeEvacuation};
+use evacuation_api::{DrainedNodePhase, Evacuation, NODE_MAINTENANCE_FINALIZER as FINALIZER, NodeEvacuation};
 use kube::{ResourceExt, core::DynamicObject};
 use serde_json::{Value, json};
 
@@ -45,8 +45,6 @@ const KIND: ForeignKind = ForeignKind {
         "evictionPods",
     ],
 };
-/// Finalizer that holds a NodeMaintenance until its drain is taken back.
-const FINALIZER: &str = "evacuation.dev/node-maintenance";
 /// Finalizer of medik8s' operator.
 const OPERATORS_FINALIZER: &str = "foregroundDeleteNodeMaintenance";
 /// Holder of the leases that medik8s' operator takes.

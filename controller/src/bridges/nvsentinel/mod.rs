@@ -18,12 +18,13 @@ use std::{collections::HashSet, sync::Arc};
 
 use async_trait::async_trait;
 use evacuation_api::{
-    CordonPolicy, Evacuation, LateRule, Requester as Entry, RequesterKey, WholeSecond, from_condition_time,
+    CordonPolicy, DRAIN_REQUEST_FINALIZER as FINALIZER, Evacuation, LateRule, Requester as Entry,
+    RequesterKey, WholeSecond, from_condition_time,
 };
 use evacuation_protocol::awaits_acknowledgement;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::{ResourceExt, api::PostParams, core::DynamicObject};
+use kube::{ResourceExt, core::DynamicObject};
 use serde_json::{Value, json};
 
 use self::request::{Request, Standing, conditions, is_complete, standing};
@@ -44,8 +45,6 @@ const KIND: ForeignKind = ForeignKind {
     spec: &["nodeName", "podsToDrain", "checkName", "reason"],
     status: &["conditions"],
 };
-/// Finalizer that holds a DrainRequest until it is complete, or its requests are withdrawn.
-const FINALIZER: &str = "evacuation.dev/drain-request";
 /// Beginning of the finalizers of other drain plugins.
 const PLUGINS: &str = "nvsentinel.nvidia.com/";
 /// Annotation of a node that NVSentinel has put into quarantine.
@@ -106,7 +105,10 @@ impl DrainRequests {
         for asked in stream::iter(asks).buffered(AT_ONCE).collect::<Vec<_>>().await {
             blocked.push(asked?);
         }
-        let count = format!("{} listed pods are left on node {node}", left.len());
+        let count = match left.len() {
+            1 => format!("1 listed pod is left on node {node}"),
+            count => format!("{count} listed pods are left on node {node}"),
+        };
         let alone = alone.first().filter(|_| alone.len() == left.len());
         Ok(match (alone, blocked.iter().flatten().next()) {
             (Some(first), _) => Progress::new(Outcome::Failed, "PodsLeftAlone", first),
@@ -155,14 +157,17 @@ impl DrainRequests {
         }))
     }
 
-    /// Creates an Evacuation, or replaces the one that was decided on.
+    /// Creates an Evacuation, or gives the one that was decided on these entries.
     async fn write(&self, next: &Evacuation, action: String) -> Result<(), CallError> {
-        let (cluster, parameters) = (&self.requests.cluster, PostParams::default());
+        let cluster = &self.requests.cluster;
         cluster.leadership.check()?;
         let api = evacuations(&cluster.client, &next.namespace().unwrap_or_default());
         let written = match &next.metadata.name {
-            Some(name) => call(action, api.replace(name, &parameters, next)).await?,
-            None => call(action, api.create(&parameters, next)).await?,
+            Some(_) => {
+                let set = |whole: &mut Evacuation| whole.spec.requesters.clone_from(&next.spec.requesters);
+                call(action, api.edit(next, set)).await?
+            }
+            None => call(action, api.create(next)).await?,
         };
         cluster.view.apply(written);
         Ok(())

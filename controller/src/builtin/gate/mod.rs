@@ -21,7 +21,8 @@ use super::{
     is_expected,
     part::Part,
     patch::Patcher,
-    reply::{Replier, Reply},
+    rehearsal::awaited,
+    reply::Replier,
 };
 use crate::cluster::{
     CallError, Cluster, ClusterEvent, Feature, Kind, ObjectKey, Requeue, ServerClock, View, WorkQueue, call,
@@ -124,11 +125,17 @@ impl Feature for Gate {
         {
             self.replier.post(part, reply).await?;
         }
+        let rehearsals = self.view.index().rehearsals_of(key);
+        if let Some(part) = awaited(&rehearsals, GATE_RESPONDER, pod.as_deref())
+            && let Some(pod) = &pod
+            && let Some(reply) = plan::plan(pod, [part.evacuation], now).reply
+        {
+            self.replier.post(part, reply).await?;
+        }
         // By now the annotation is removed. A requester that waits for the acknowledgement finds the pod as
         // it was.
-        for part in parts().filter(Part::must_acknowledge) {
-            self.replier.post(part, Reply::Acknowledge).await?;
-        }
+        self.replier.acknowledge(&evacuations, GATE_RESPONDER).await?;
+        self.replier.acknowledge(&rehearsals, GATE_RESPONDER).await?;
         Ok(plan.wake_at.map(|time| due(time, self.clock.now())).into())
     }
 

@@ -86,11 +86,13 @@ impl Group {
                 }
             }
         }
+        let noun = if self.replicas == 1 { "pod" } else { "pods" };
+        let has = format!(
+            "ReplicaSet {} has {available} of {} {noun} available without this one",
+            self.name, self.replicas
+        );
         if available >= self.replicas {
-            return Progress::Complete(format!(
-                "ReplicaSet {} has {available} of {} pods available without this one",
-                self.name, self.replicas
-            ));
+            return Progress::Complete(has);
         }
         let missing = match (unready, &self.failure) {
             (Some(pod), _) => format!("pod {}: {}", pod.name_any(), reason(pod)),
@@ -98,13 +100,7 @@ impl Group {
             (None, _) if self.pods.len() < self.replicas => "the replacement is not made yet".to_owned(),
             (None, _) => format!("the replacement is ready for less than {} s", self.min_ready_seconds),
         };
-        Progress::Missing(
-            format!(
-                "ReplicaSet {} has {available} of {} pods available without this one; {missing}",
-                self.name, self.replicas
-            ),
-            next,
-        )
+        Progress::Missing(format!("{has}; {missing}"), next)
     }
 }
 

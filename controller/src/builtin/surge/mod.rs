@@ -43,6 +43,7 @@ use super::{
     is_expected,
     part::Part,
     patch::Patcher,
+    rehearsal::awaited,
     reply::{Replier, Reply},
 };
 use crate::cluster::{
@@ -103,6 +104,27 @@ impl Surge {
         Ok((pod, evacuations))
     }
 
+    /// Answers a rehearsal, and acknowledges its end. The pod is not released.
+    async fn rehearse(&self, key: &ObjectKey, pod: Option<&Arc<Pod>>) -> Result<(), CallError> {
+        let rehearsals = self.view.index().rehearsals_of(key);
+        if let Some(pod) = pod
+            && let Some(part) = awaited(&rehearsals, REPLACEMENT_RESPONDER, Some(pod))
+        {
+            let reply = match self.lookup.label(key, pod).await? {
+                Ok((_, owner)) => Reply::Delay {
+                    reason: "Replacing",
+                    message: format!(
+                        "ReplicaSet {} would make a replacement before the pod goes",
+                        owner.name
+                    ),
+                },
+                Err(obstacle) => without_replacement(&obstacle),
+            };
+            self.replier.post(part, reply).await?;
+        }
+        self.replier.acknowledge(&rehearsals, REPLACEMENT_RESPONDER).await
+    }
+
     async fn plan(
         &self,
         key: &ObjectKey,
@@ -117,15 +139,9 @@ impl Surge {
                 Ok((label, owner)) => {
                     SurgePlan { change: Some(release(*part, label, &owner, now)), ..SurgePlan::default() }
                 }
-                Err(obstacle) => SurgePlan {
-                    reply: Some(Reply::Accept {
-                        reason: NO_REPLACEMENT,
-                        message: format!(
-                            "no replacement can be ready before the pod goes: {obstacle}; its budgets decide when it goes"
-                        ),
-                    }),
-                    ..SurgePlan::default()
-                },
+                Err(obstacle) => {
+                    SurgePlan { reply: Some(without_replacement(&obstacle)), ..SurgePlan::default() }
+                }
             },
             Situation::Replacing(part, record) => {
                 let group = self.lookup.group(key, record).await?;
@@ -209,6 +225,14 @@ impl Surge {
     }
 }
 
+/// Lets a pod go that can have no replacement beside it, for that reason.
+fn without_replacement(obstacle: &impl std::fmt::Display) -> Reply {
+    let message = format!(
+        "no replacement can be ready before the pod goes: {obstacle}; its budgets decide when it goes"
+    );
+    Reply::Accept { reason: NO_REPLACEMENT, message }
+}
+
 #[async_trait]
 impl Feature for Surge {
     fn name(&self) -> &'static str {
@@ -275,10 +299,9 @@ impl Feature for Surge {
                 | Situation::GiveBack(_) => {}
             }
         }
+        self.rehearse(key, pod.as_ref()).await?;
         // The label is back by now. The rest needs no Evacuation.
-        for part in parts().filter(Part::must_acknowledge) {
-            self.replier.post(part, Reply::Acknowledge).await?;
-        }
+        self.replier.acknowledge(&evacuations, REPLACEMENT_RESPONDER).await?;
         Ok(plan.wake_at.map(|time| due(time, self.clock.now())).into())
     }
 

@@ -186,16 +186,15 @@ fn own_again(change: PodChange, pod: &Pod, record: &Record) -> PodChange {
     if controller_of(pod).is_some() {
         return change;
     }
-    let mut owners = pod.metadata.owner_references.clone().unwrap_or_default();
-    owners.push(OwnerReference {
+    let owner = OwnerReference {
         api_version: "apps/v1".to_owned(),
         kind: "ReplicaSet".to_owned(),
         name: record.replica_set.name.clone(),
         uid: record.replica_set.uid.clone(),
         controller: Some(true),
         block_owner_deletion: None,
-    });
-    PodChange { owner_references: Some(owners), ..change }
+    };
+    PodChange { owner_references: vec![owner], ..change }
 }
 
 #[cfg(test)]

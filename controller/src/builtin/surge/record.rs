@@ -5,6 +5,8 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 /// Record of what was taken from a pod. The pod's annotation holds it until nothing is left to undo.
+///
+/// The policy `evacuation-pod-updates` reads the first two fields as text, in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record {
@@ -73,4 +75,21 @@ pub(super) fn is_released(pod: &Pod) -> bool {
 /// UID of the ReplicaSet that a pod was released from.
 pub(super) fn released_from(pod: &Pod) -> Option<String> {
     Record::of(pod).map(|record| record.replica_set.uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_begins_with_the_text_that_the_policy_reads() {
+        let record = json!({"label": {"key": "pod-template-hash", "value": "5f"}, "replicaSet": {"name": "r", "uid": "u"},
+            "evacuation": {"name": "e", "uid": "e1"}, "time": "2026-01-01T00:00:00Z"});
+        let record: Record = serde_json::from_value(record).unwrap();
+        let beginning =
+            r#"{"label":{"key":"pod-template-hash","value":"5f"},"replicaSet":{"name":"r","uid":"u"}"#;
+        assert!(record.text().starts_with(beginning), "{}", record.text());
+    }
 }

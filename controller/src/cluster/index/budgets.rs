@@ -1,17 +1,33 @@
 //! PodDisruptionBudgets in the index.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use evacuation_protocol::{LivePod, PodPhase};
-use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
-use kube::core::{Selector, SelectorExt};
+use evacuation_protocol::{LivePod, PackedSelector, PodPhase, may_have_stopped, room};
+use k8s_openapi::{
+    api::{core::v1::Pod, policy::v1::PodDisruptionBudget},
+    apimachinery::pkg::apis::meta::v1::LabelSelector,
+};
 
-use super::{Change, Index, Indexed, Table};
+use super::{Change, Index, Indexed, Table, metadata};
 use crate::cluster::ObjectKey;
+
+/// Maximum number of labels, expressions and values in the selector of a budget. A larger one is not kept, so
+/// that it selects nothing here: the eviction API alone guards such a budget.
+const TERMS: usize = 256;
 
 impl Indexed for PodDisruptionBudget {
     fn table(index: &mut Index) -> &mut Table<Self> {
         &mut index.budgets
+    }
+
+    fn project(&mut self) {
+        metadata::project(&mut self.metadata, 0);
+        if let Some(spec) = &mut self.spec {
+            spec.selector = spec.selector.take().filter(|selector| terms(selector) <= TERMS);
+        }
     }
 
     /// Only a change of what a budget selects, or of how it treats unhealthy pods, touches Evacuations. That
@@ -30,8 +46,8 @@ impl Indexed for PodDisruptionBudget {
         if same_spec {
             return Vec::new();
         }
-        let selectors: Vec<Selector> = old.into_iter().chain(new).collect();
-        let matches = |pod: &Pod| selectors.iter().any(|selector| selector.matches(labels(pod)));
+        let selectors: Vec<PackedSelector> = old.into_iter().chain(new).collect();
+        let matches = |pod: &Pod| selectors.iter().any(|selector| selector.selects(labels(pod)));
         let pods: Vec<&ObjectKey> = index
             .pods
             .namespace(&change.key.namespace)
@@ -49,7 +65,7 @@ impl Index {
         self.budgets
             .namespace(namespace)
             .filter(|(key, _)| {
-                self.selectors.get(key).and_then(Option::as_ref).is_some_and(|s| s.matches(labels(pod)))
+                self.selectors.get(key).and_then(Option::as_ref).is_some_and(|s| s.selects(labels(pod)))
             })
             .map(|(_, budget)| Arc::clone(budget))
             .collect()
@@ -68,7 +84,55 @@ impl Index {
             !view.ready && view.terminating_until.is_none() && view.phase != PodPhase::Terminal
         };
         let pods = self.pods_in(&budget.namespace);
-        pods.filter(|pod| selector.matches(labels(pod)) && waits(pod)).cloned().collect()
+        pods.filter(|pod| selector.selects(labels(pod)) && waits(pod)).cloned().collect()
+    }
+
+    /// Returns true when a budget selects a pod, as it is or was.
+    pub(crate) fn is_selected(&self, budget: &ObjectKey, pod: &Pod) -> bool {
+        self.selectors.get(budget).and_then(Option::as_ref).is_some_and(|s| s.selects(labels(pod)))
+    }
+
+    /// The number of further pods of a budget that may be asked now. `granted` are Evacuations that ask their
+    /// pods from now on. A budget that was not computed for its newest spec has no room.
+    pub(crate) fn asking_room(&self, budget: &ObjectKey, granted: &BTreeSet<ObjectKey>) -> i64 {
+        let (Some(known), Some(Some(selector))) = (self.budgets.get(budget), self.selectors.get(budget))
+        else {
+            return i64::MAX;
+        };
+        let status = known.status.as_ref();
+        let observed = status.and_then(|status| status.observed_generation).unwrap_or_default();
+        let desired = status.and_then(|status| status.desired_healthy);
+        let Some(desired) = desired.filter(|_| observed >= known.metadata.generation.unwrap_or_default())
+        else {
+            return 0;
+        };
+        let serves = |key: &ObjectKey, pod: &Pod| {
+            let view = LivePod::of(pod);
+            view.ready
+                && view.terminating_until.is_none()
+                && view.phase == PodPhase::Running
+                && !self.is_asked(key, pod, granted)
+        };
+        let pods = self.pods.namespace(&budget.namespace).filter(|(_, pod)| selector.selects(labels(pod)));
+        room(pods.filter(|(key, pod)| serves(key, pod)).count(), desired)
+    }
+
+    /// The name of a pod of the budget that was asked and may have stopped its work: the first by name.
+    pub(crate) fn asked_in_budget(&self, budget: &ObjectKey) -> Option<String> {
+        let Some(Some(selector)) = self.selectors.get(budget) else { return None };
+        let mut pods = self.pods.namespace(&budget.namespace);
+        let none = BTreeSet::new();
+        let asked = pods.find(|(key, pod)| selector.selects(labels(pod)) && self.is_asked(key, pod, &none));
+        asked.map(|(key, _)| key.name.clone())
+    }
+
+    /// Returns true when a pod was asked and may have stopped its work, or is asked by one of `granted`.
+    fn is_asked(&self, key: &ObjectKey, pod: &Pod, granted: &BTreeSet<ObjectKey>) -> bool {
+        self.active_of(key).iter().any(|key| {
+            let evacuation = self.evacuations.get(key).filter(|e| e.spec.target.pod.uid == pod.metadata.uid);
+            let status = evacuation.and_then(|evacuation| evacuation.status.as_ref());
+            status.is_some_and(|status| granted.contains(key) || may_have_stopped(status))
+        })
     }
 
     /// The budget of that key.
@@ -79,8 +143,15 @@ impl Index {
 
 /// A budget's selector. In policy/v1 an absent one selects nothing and an empty one every pod of the
 /// namespace. One that cannot be read selects nothing, as in the eviction API.
-fn selector(budget: &PodDisruptionBudget) -> Option<Selector> {
-    Selector::try_from(budget.spec.as_ref()?.selector.clone()?).ok()
+fn selector(budget: &PodDisruptionBudget) -> Option<PackedSelector> {
+    PackedSelector::of(budget.spec.as_ref()?.selector.as_ref()?)
+}
+
+/// Number of labels, expressions and values.
+fn terms(selector: &LabelSelector) -> usize {
+    let expressions = selector.match_expressions.iter().flatten();
+    let values = expressions.map(|requirement| 1 + requirement.values.as_ref().map_or(0, Vec::len));
+    values.sum::<usize>() + selector.match_labels.as_ref().map_or(0, BTreeMap::len)
 }
 
 fn labels(pod: &Pod) -> &BTreeMap<String, String> {

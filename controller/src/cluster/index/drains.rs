@@ -12,6 +12,11 @@ impl Indexed for NodeEvacuation {
         &mut index.drains
     }
 
+    /// Administrators write them, and the controller writes them as a whole.
+    fn project(&mut self) {
+        self.metadata.managed_fields = None;
+    }
+
     /// A NodeEvacuation touches no Evacuation by itself: its entries do.
     fn changed(_: &mut Index, _: &Change<Self>) -> Vec<ObjectKey> {
         Vec::new()
@@ -21,6 +26,11 @@ impl Indexed for NodeEvacuation {
 impl Indexed for NodeEvacuationRule {
     fn table(index: &mut Index) -> &mut Table<Self> {
         &mut index.rules
+    }
+
+    /// Administrators write them, and the controller writes them as a whole.
+    fn project(&mut self) {
+        self.metadata.managed_fields = None;
     }
 
     /// A rule touches no Evacuation: its NodeEvacuations do.

@@ -2,12 +2,19 @@
 
 use evacuation_api::Evacuation;
 
-use super::{Change, Index, Indexed, Table};
+use super::{Change, Index, Indexed, Table, metadata};
 use crate::cluster::ObjectKey;
 
 impl Indexed for Evacuation {
     fn table(index: &mut Index) -> &mut Table<Self> {
         &mut index.evacuations
+    }
+
+    /// Keeps the entries, the answers and the conditions: a status is decided from them, and the server
+    /// limits their number and size.
+    fn project(&mut self) {
+        metadata::project(&mut self.metadata, 0);
+        self.shrink_to_fit();
     }
 
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
@@ -21,7 +28,10 @@ impl Indexed for Evacuation {
                 index.by_pod.entry(pod).or_default().insert(change.key.clone());
             }
         }
-        vec![change.key.clone()]
+        let pod = change.new.as_deref().or(change.old.as_deref()).map(pod_key);
+        let mut touched: Vec<_> = pod.iter().flat_map(|pod| index.active_beside(pod)).collect();
+        touched.push(change.key.clone());
+        touched
     }
 }
 

@@ -3,6 +3,8 @@
 mod budgets;
 mod drains;
 mod evacuations;
+mod groups;
+mod metadata;
 mod nodes;
 mod owners;
 mod pods;
@@ -14,18 +16,19 @@ use std::{
 };
 
 use evacuation_api::{Evacuation, NodeEvacuation, NodeEvacuationRule};
+use evacuation_protocol::PackedSelector;
 use k8s_openapi::api::{
     apps::v1::ReplicaSet,
     core::v1::{Namespace, Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
-use kube::core::{PartialObjectMeta, Selector};
+use kube::core::PartialObjectMeta;
 
 pub(crate) use evacuations::{is_finished, pod_key};
+pub(crate) use groups::group_key;
 pub(crate) use nodes::node_name;
-pub(crate) use owners::{prune_namespace, prune_replica_set};
-pub(crate) use pods::{TargetPod, controller_of, prune_pod};
-pub(crate) use table::{Change, Table};
+pub(crate) use pods::{TargetPod, controller_of};
+pub(crate) use table::{Change, Reset, Table};
 
 use super::ObjectKey;
 
@@ -40,7 +43,8 @@ use super::ObjectKey;
 ///
 /// # Guarantees
 ///
-/// An object never goes back to an older resourceVersion.
+/// An object never goes back to an older resourceVersion, but by a list that shows that the store of the API
+/// went back.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     evacuations: Table<Evacuation>,
@@ -55,8 +59,10 @@ pub(crate) struct Index {
     by_pod: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// The pods of a node, by the node's name.
     by_node: BTreeMap<String, BTreeSet<ObjectKey>>,
+    /// The pods of a PodGroup, by the group's key.
+    by_group: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// The parsed selectors of the budgets; `None` for one that selects nothing.
-    selectors: BTreeMap<ObjectKey, Option<Selector>>,
+    selectors: BTreeMap<ObjectKey, Option<PackedSelector>>,
     /// The UIDs of targets that were seen to go.
     gone: BTreeSet<String>,
 }
@@ -76,14 +82,21 @@ pub(crate) trait Indexed: kube::Resource<DynamicType = ()> + Sized {
     #[doc(hidden)]
     fn table(index: &mut Index) -> &mut Table<Self>;
 
+    /// Drops what the controller does not read. Each part that can repeat has a bound, because the authors of
+    /// the objects decide how often it does.
+    ///
+    /// The result is never written back: `EvacuationApi` reads an Evacuation whole before it changes it.
+    fn project(&mut self);
+
     /// Keeps up what is derived from the kind, and says which Evacuations to reconsider.
     #[doc(hidden)]
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey>;
 }
 
 impl Index {
-    /// Takes in the state of an object.
-    pub(crate) fn apply<K: Indexed>(&mut self, object: K) -> Update<K> {
+    /// Takes in the state of an object, and keeps its projection.
+    pub(crate) fn apply<K: Indexed>(&mut self, mut object: K) -> Update<K> {
+        object.project();
         let changes = K::table(self).apply(object).into_iter().collect();
         self.follow(changes)
     }
@@ -100,10 +113,21 @@ impl Index {
         self.follow(changes)
     }
 
-    /// Takes in a whole list: what it does not name is forgotten.
-    pub(crate) fn reset<K: Indexed>(&mut self, objects: Vec<K>) -> Update<K> {
-        let changes = K::table(self).reset(objects);
-        self.follow(changes)
+    /// Records that a list of a kind begins.
+    pub(crate) fn begin_list<K: Indexed>(&mut self) {
+        K::table(self).begin_list();
+    }
+
+    /// Returns the state of an object that is known already, if it is that very state.
+    pub(crate) fn same<K: Indexed>(&mut self, object: &K) -> Option<Arc<K>> {
+        K::table(self).same(object)
+    }
+
+    /// Takes in a whole list of projections: what it does not name is forgotten. Returns true as well when
+    /// the list shows that the store of the API went back.
+    pub(crate) fn reset<K: Indexed>(&mut self, objects: Vec<Arc<K>>) -> (Update<K>, bool) {
+        let Reset { changes, went_back } = K::table(self).reset(objects);
+        (self.follow(changes), went_back)
     }
 
     /// The Evacuation of that key.
@@ -124,10 +148,18 @@ impl Index {
         self.evacuations.namespace(namespace)
     }
 
-    /// The Evacuations of that pod's name, finished ones too.
+    /// The Evacuations of that pod's name, finished ones too, without rehearsals.
     pub(crate) fn evacuations_of(&self, pod: &ObjectKey) -> Vec<Arc<Evacuation>> {
-        let keys = self.by_pod.get(pod).into_iter().flatten();
-        keys.filter_map(|key| self.evacuations.get(key)).cloned().collect()
+        self.targeting(pod).filter(|evacuation| !evacuation.spec.rehearsal).cloned().collect()
+    }
+
+    /// The rehearsals of that pod's name, finished ones too.
+    pub(crate) fn rehearsals_of(&self, pod: &ObjectKey) -> Vec<Arc<Evacuation>> {
+        self.targeting(pod).filter(|evacuation| evacuation.spec.rehearsal).cloned().collect()
+    }
+
+    fn targeting(&self, pod: &ObjectKey) -> impl Iterator<Item = &Arc<Evacuation>> {
+        self.by_pod.get(pod).into_iter().flatten().filter_map(|key| self.evacuations.get(key))
     }
 
     fn follow<K: Indexed>(&mut self, changes: Vec<Change<K>>) -> Update<K> {
@@ -135,7 +167,8 @@ impl Index {
         Update { changes, touched }
     }
 
-    /// The Evacuations of that pod which have not finished.
+    /// The Evacuations of that pod which have not finished, rehearsals too: these wait for the pod and for
+    /// its budgets as well.
     fn active_of(&self, pod: &ObjectKey) -> Vec<ObjectKey> {
         let Some(keys) = self.by_pod.get(pod) else {
             return Vec::new();

@@ -14,6 +14,14 @@ impl Indexed for Node {
         &mut index.nodes
     }
 
+    /// The kubelet lists up to fifty images.
+    fn project(&mut self) {
+        self.metadata.managed_fields = None;
+        if let Some(status) = &mut self.status {
+            status.images = None;
+        }
+    }
+
     /// A node touches the Evacuations of its pods when it becomes reachable or unreachable.
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
         if change.old.as_deref().is_none_or(is_reachable) == change.new.as_deref().is_none_or(is_reachable) {

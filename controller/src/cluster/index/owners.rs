@@ -5,12 +5,17 @@ use std::sync::Arc;
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Namespace};
 use kube::core::{ObjectMeta, PartialObjectMeta};
 
-use super::{Change, Index, Indexed, Table, pods::is_own};
+use super::{Change, Index, Indexed, Table, metadata};
 use crate::cluster::ObjectKey;
 
 impl Indexed for PartialObjectMeta<Namespace> {
     fn table(index: &mut Index) -> &mut Table<Self> {
         &mut index.namespaces
+    }
+
+    /// Labels and annotations of others are not read.
+    fn project(&mut self) {
+        metadata::project(&mut self.metadata, 0);
     }
 
     /// The negotiation does not depend on it.
@@ -22,6 +27,20 @@ impl Indexed for PartialObjectMeta<Namespace> {
 impl Indexed for PartialObjectMeta<ReplicaSet> {
     fn table(index: &mut Index) -> &mut Table<Self> {
         &mut index.replica_sets
+    }
+
+    /// Nothing but the owner is read.
+    fn project(&mut self) {
+        let metadata = std::mem::take(&mut self.metadata);
+        self.metadata = ObjectMeta {
+            name: metadata.name,
+            namespace: metadata.namespace,
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            owner_references: metadata.owner_references,
+            ..ObjectMeta::default()
+        };
+        metadata::project(&mut self.metadata, 0);
     }
 
     /// The negotiation does not depend on it.
@@ -55,35 +74,6 @@ impl Index {
     }
 }
 
-/// Drops of a namespace what is not asked for.
-pub(crate) fn prune_namespace(namespace: &mut PartialObjectMeta<Namespace>) {
-    let metadata = std::mem::take(&mut namespace.metadata);
-    let labels = metadata.labels.unwrap_or_default();
-    let annotations = metadata.annotations.unwrap_or_default();
-    namespace.metadata = ObjectMeta {
-        name: metadata.name,
-        uid: metadata.uid,
-        resource_version: metadata.resource_version,
-        deletion_timestamp: metadata.deletion_timestamp,
-        labels: Some(labels.into_iter().filter(|(name, _)| is_own(name)).collect()),
-        annotations: Some(annotations.into_iter().filter(|(name, _)| is_own(name)).collect()),
-        ..ObjectMeta::default()
-    };
-}
-
-/// Drops of a ReplicaSet what does not say whose it is.
-pub(crate) fn prune_replica_set(replica_set: &mut PartialObjectMeta<ReplicaSet>) {
-    let metadata = std::mem::take(&mut replica_set.metadata);
-    replica_set.metadata = ObjectMeta {
-        name: metadata.name,
-        namespace: metadata.namespace,
-        uid: metadata.uid,
-        resource_version: metadata.resource_version,
-        owner_references: metadata.owner_references,
-        ..ObjectMeta::default()
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -97,7 +87,7 @@ mod tests {
             "annotations": {"refresh.evacuation.dev/after": "1m", "evacuation.dev/x": "5", "notevacuation.dev/x": "long"}, "managedFields": [{}],
         }}))
         .unwrap();
-        prune_namespace(&mut namespace);
+        namespace.project();
         let metadata = namespace.metadata;
         assert_eq!(metadata.name.as_deref(), Some("shop"));
         assert_eq!(
@@ -113,7 +103,7 @@ mod tests {
             "ownerReferences": owners,
         }}))
         .unwrap();
-        prune_replica_set(&mut replica_set);
+        replica_set.project();
         assert_eq!(replica_set.metadata.labels, None);
         assert_eq!(replica_set.metadata.owner_references.unwrap().len(), 1);
         assert_eq!(replica_set.metadata.uid.as_deref(), Some("r"));

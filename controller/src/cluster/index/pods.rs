@@ -1,20 +1,31 @@
 //! Pods in the index.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use evacuation_api::{DOMAIN, Evacuation};
+use evacuation_api::Evacuation;
+use evacuation_protocol::LABELS_CUT;
 use k8s_openapi::{
-    api::core::v1::{Container, EmptyDirVolumeSource, Pod, PodSpec, PodStatus, Volume},
+    api::core::v1::{ContainerState, ContainerStatus, EmptyDirVolumeSource, Pod, PodSpec, PodStatus, Volume},
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 
-use super::{Change, Index, Indexed, Table, evacuations::pod_key, is_finished, nodes::node_name};
+use super::{
+    Change, Index, Indexed, Table,
+    evacuations::pod_key,
+    is_finished,
+    metadata::{self, shorten},
+    nodes::node_name,
+};
 use crate::cluster::ObjectKey;
 
-/// The annotation that marks a pod as the mirror of a static one.
-const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
-/// The annotation by which users say which pods of a ReplicaSet are deleted first.
-const DELETION_COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// Maximum number of labels that are kept of a pod, besides those of the project's own domain. Selectors see
+/// no others. A pod that has more gets the label [`LABELS_CUT`].
+const LABELS: usize = 64;
+/// Maximum number of conditions that are kept of a pod.
+const CONDITIONS: usize = 32;
+/// Maximum number of statuses of containers that are kept of a pod, and of its init containers.
+const STATUSES: usize = 16;
+
 /// Knowledge of an Evacuation's target.
 #[derive(Clone, Debug)]
 pub(crate) enum TargetPod {
@@ -26,13 +37,31 @@ pub(crate) enum TargetPod {
     Unknown,
 }
 
+fn label_count(pod: &Pod) -> usize {
+    pod.metadata.labels.as_ref().map_or(0, BTreeMap::len)
+}
+
 impl Indexed for Pod {
     fn table(index: &mut Index) -> &mut Table<Self> {
         &mut index.pods
     }
 
+    /// A decoded container, status or volume takes a kilobyte however short its text is. So no container is
+    /// kept, one volume, and a bounded number of statuses.
+    fn project(&mut self) {
+        let known = label_count(self);
+        metadata::project(&mut self.metadata, LABELS);
+        if label_count(self) < known {
+            let labels = self.metadata.labels.get_or_insert_default();
+            labels.insert(LABELS_CUT.to_owned(), String::new());
+        }
+        self.spec = self.spec.take().map(spec_of);
+        self.status = self.status.take().map(status_of);
+    }
+
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
         index.move_pod(change);
+        index.regroup(change);
         let old = change.old.as_ref().and_then(|pod| pod.metadata.uid.clone());
         let new = change.new.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
         // A live read decides on one that is only missing from a list: what is gone ends its Evacuation.
@@ -40,7 +69,9 @@ impl Indexed for Pod {
         if let Some(old) = old.filter(seen_to_go) {
             index.note_gone(&change.key, &old);
         }
-        index.active_of(&change.key)
+        let mut touched = index.active_of(&change.key);
+        touched.extend(index.active_around(change));
+        touched
     }
 }
 
@@ -112,51 +143,38 @@ impl Index {
     }
 }
 
-/// Drops what the controller has no use for, so that tens of thousands of pods fit into memory.
-pub(crate) fn prune_pod(pod: &mut Pod) {
-    pod.metadata.managed_fields = None;
-    if let Some(annotations) = &mut pod.metadata.annotations {
-        annotations.retain(|name, _| is_kept(name));
-    }
-    if let Some(spec) = pod.spec.take() {
-        pod.spec = Some(PodSpec {
-            containers: names_only(spec.containers),
-            eviction_responders: spec.eviction_responders,
-            host_network: spec.host_network,
-            node_name: spec.node_name,
-            priority: spec.priority,
-            restart_policy: spec.restart_policy,
-            scheduling_group: spec.scheduling_group,
-            service_account_name: spec.service_account_name,
-            termination_grace_period_seconds: spec.termination_grace_period_seconds,
-            volumes: empty_dirs(spec.volumes),
-            ..PodSpec::default()
-        });
-    }
-    if let Some(status) = pod.status.take() {
-        pod.status = Some(PodStatus {
-            conditions: status.conditions,
-            container_statuses: status.container_statuses,
-            init_container_statuses: status.init_container_statuses,
-            phase: status.phase,
-            pod_ip: status.pod_ip,
-            pod_ips: status.pod_ips,
-            reason: status.reason,
-            ..PodStatus::default()
-        });
+/// The part of a spec that is kept: no container, and one volume.
+fn spec_of(spec: PodSpec) -> PodSpec {
+    PodSpec {
+        eviction_responders: spec.eviction_responders,
+        host_network: spec.host_network,
+        node_name: spec.node_name,
+        priority: spec.priority,
+        restart_policy: spec.restart_policy,
+        scheduling_group: spec.scheduling_group,
+        service_account_name: spec.service_account_name,
+        termination_grace_period_seconds: spec.termination_grace_period_seconds,
+        volumes: empty_dir(spec.volumes),
+        ..PodSpec::default()
     }
 }
 
-/// Returns true for the names of the project's own domain, and for the two annotations of Kubernetes that are
-/// read.
-fn is_kept(name: &str) -> bool {
-    is_own(name) || [MIRROR_ANNOTATION, DELETION_COST_ANNOTATION].contains(&name)
-}
-
-/// Returns true for a label or annotation of the project's domain or of a subdomain.
-pub(super) fn is_own(name: &str) -> bool {
-    let prefix = name.split_once('/').map_or("", |(prefix, _)| prefix);
-    prefix.strip_suffix(DOMAIN).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+/// The part of a status that is kept.
+fn status_of(status: PodStatus) -> PodStatus {
+    let mut conditions = status.conditions;
+    if let Some(conditions) = &mut conditions {
+        shorten(conditions, CONDITIONS);
+    }
+    PodStatus {
+        conditions,
+        container_statuses: status.container_statuses.map(telling),
+        init_container_statuses: status.init_container_statuses.map(telling),
+        phase: status.phase,
+        pod_ip: status.pod_ip,
+        pod_ips: status.pod_ips,
+        reason: status.reason,
+        ..PodStatus::default()
+    }
 }
 
 /// The owner that manages a pod.
@@ -165,24 +183,50 @@ pub(crate) fn controller_of(pod: &Pod) -> Option<&OwnerReference> {
     owners.into_iter().find(|owner| owner.controller == Some(true))
 }
 
-fn names_only(containers: Vec<Container>) -> Vec<Container> {
-    containers
-        .into_iter()
-        .map(|container| Container { name: container.name, ..Container::default() })
-        .collect()
+/// The statuses that say something of their pod, at most [`STATUSES`]: those of containers that wait or have
+/// restarted, and the first one that runs.
+fn telling(statuses: Vec<ContainerStatus>) -> Vec<ContainerStatus> {
+    let runs = |status: &ContainerStatus| status.state.as_ref().is_some_and(|state| state.running.is_some());
+    let waits = |status: &ContainerStatus| status.state.as_ref().is_some_and(|state| state.waiting.is_some());
+    let running = statuses.iter().position(runs);
+    let mut others = 0;
+    let mut kept = Vec::new();
+    for (place, status) in statuses.into_iter().enumerate() {
+        let is_first_running = Some(place) == running;
+        let tells = waits(&status) || status.restart_count > 0;
+        if is_first_running || (tells && others + 1 < STATUSES) {
+            others += usize::from(!is_first_running);
+            kept.push(slim(status));
+        }
+    }
+    kept.shrink_to_fit();
+    kept
 }
 
-/// The emptyDir volumes: a drain asks whether their data may be lost.
-fn empty_dirs(volumes: Option<Vec<Volume>>) -> Option<Vec<Volume>> {
-    let volumes = volumes.into_iter().flatten().filter(|volume| volume.empty_dir.is_some());
-    let kept: Vec<Volume> = volumes
-        .map(|volume| Volume {
-            name: volume.name,
-            empty_dir: Some(EmptyDirVolumeSource::default()),
-            ..Volume::default()
-        })
-        .collect();
-    (!kept.is_empty()).then_some(kept)
+/// A status without what nobody reads, such as the names of images and the words of a container that ended,
+/// which the container chooses.
+fn slim(status: ContainerStatus) -> ContainerStatus {
+    let worded = |mut state: ContainerState| {
+        if let Some(ended) = &mut state.terminated {
+            (ended.message, ended.container_id) = (None, None);
+        }
+        state
+    };
+    ContainerStatus {
+        name: status.name,
+        ready: status.ready,
+        restart_count: status.restart_count,
+        state: status.state.map(worded),
+        last_state: status.last_state.map(worded),
+        ..ContainerStatus::default()
+    }
+}
+
+/// One emptyDir volume, if there is any: a drain asks whether its data may be lost.
+fn empty_dir(volumes: Option<Vec<Volume>>) -> Option<Vec<Volume>> {
+    let volume = volumes?.into_iter().find(|volume| volume.empty_dir.is_some())?;
+    let empty_dir = Some(EmptyDirVolumeSource::default());
+    Some(vec![Volume { name: volume.name, empty_dir, ..Volume::default() }])
 }
 
 #[cfg(test)]
@@ -190,6 +234,56 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// A pod of so many containers, of which those named run.
+    fn crowd(count: usize, running: &[usize]) -> Pod {
+        let containers: Vec<_> = (0..count).map(|n| json!({"name": format!("c{n}"), "image": "i"})).collect();
+        let volumes: Vec<_> = (0..count).map(|n| json!({"name": format!("v{n}"), "emptyDir": {}})).collect();
+        let statuses: Vec<_> = (0..count)
+            .map(|n| {
+                let state = if running.contains(&n) {
+                    json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}})
+                } else {
+                    json!({"waiting": {"reason": "CrashLoopBackOff"}})
+                };
+                let last = json!({"terminated": {"exitCode": 3, "message": "x".repeat(4096)}});
+                json!({"name": format!("c{n}"), "image": "i", "imageID": "i", "ready": false, "restartCount": 5,
+                    "state": state, "lastState": last, "resources": {"limits": {"cpu": "1"}}})
+            })
+            .collect();
+        let annotations = json!({"acme.io/big": "x".repeat(200_000)});
+        serde_json::from_value(json!({
+            "metadata": {"namespace": "ns", "name": "p", "annotations": annotations},
+            "spec": {"containers": containers, "volumes": volumes},
+            "status": {"phase": "Running", "containerStatuses": statuses},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_kept_of_a_pod_does_not_grow_with_its_containers() {
+        let size = |count| {
+            let mut pod = crowd(count, &[]);
+            pod.project();
+            let status = pod.status.as_ref().unwrap().container_statuses.as_ref().unwrap();
+            assert!(status.len() < STATUSES && status.capacity() < 2 * STATUSES);
+            assert_eq!(status[0].last_state.as_ref().unwrap().terminated.as_ref().unwrap().exit_code, 3);
+            let spec = pod.spec.as_ref().unwrap();
+            assert_eq!((spec.containers.len(), spec.volumes.as_ref().unwrap().len()), (0, 1));
+            serde_json::to_string(&pod).unwrap().len()
+        };
+        assert_eq!(size(100), size(2000));
+        assert!(size(2000) < 8192, "{}", size(2000));
+    }
+
+    #[test]
+    fn a_pod_of_many_containers_runs_while_one_of_them_does() {
+        for (running, runs) in [(vec![999], true), (vec![0, 1, 999], true), (Vec::new(), false)] {
+            let mut pod = crowd(1000, &running);
+            pod.project();
+            assert_eq!(evacuation_protocol::LivePod::of(&pod).running_container, runs, "{running:?}");
+        }
+    }
 
     #[test]
     fn a_pod_stands_at_its_own_address_and_one_with_host_network_at_none() {
@@ -201,7 +295,7 @@ mod tests {
                 "status": {"podIP": address},
             });
             let mut pod: Pod = serde_json::from_value(pod).unwrap();
-            prune_pod(&mut pod);
+            pod.project();
             index.apply(pod);
         }
         let stands = |uid, address: &str| index.has_pod("ns", uid, address.parse().unwrap());

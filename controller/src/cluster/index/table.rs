@@ -38,10 +38,31 @@ const DELETED: usize = 4096;
 /// An object never goes back to an older resourceVersion, so that what a write returned stays although the
 /// watch still reports what came before it. An object that was seen deleted does not come back, so that a
 /// live read that was sent before the deletion changes nothing.
+///
+/// A list is the exception. It shows every write that was known when it began. If it does not, the store of
+/// the API was restored from a backup, and the list is the truth.
 #[derive(Debug)]
 pub(crate) struct Table<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
     deleted: Deleted,
+    /// Objects that were learned since the present list began; `None` when there is none.
+    since_list: Option<SinceList>,
+}
+
+/// Objects whose states or deletions were learned while a list is being read.
+#[derive(Debug, Default)]
+struct SinceList {
+    keys: BTreeSet<ObjectKey>,
+    deleted: BTreeSet<String>,
+}
+
+/// Result of taking in a whole list.
+#[derive(Debug)]
+pub(crate) struct Reset<K> {
+    /// The changes.
+    pub(crate) changes: Vec<Change<K>>,
+    /// True when the list lacks what was known when it began: the store went back.
+    pub(crate) went_back: bool,
 }
 
 /// The UIDs of the objects that were deleted last, at most [`DELETED`].
@@ -64,6 +85,12 @@ impl Deleted {
         }
     }
 
+    fn remove(&mut self, uid: &str) {
+        if self.uids.remove(uid) {
+            self.oldest_first.retain(|known| known != uid);
+        }
+    }
+
     fn contains(&self, uid: Option<&str>) -> bool {
         uid.is_some_and(|uid| self.uids.contains(uid))
     }
@@ -71,7 +98,7 @@ impl Deleted {
 
 impl<K> Default for Table<K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), deleted: Deleted::default() }
+        Self { objects: BTreeMap::new(), deleted: Deleted::default(), since_list: None }
     }
 }
 
@@ -95,23 +122,41 @@ impl<K: ResourceExt> Table<K> {
     }
 
     /// Takes in a state of an object. `None` when a state at least as new is known, or its deletion.
-    pub(crate) fn apply(&mut self, object: K) -> Option<Change<K>> {
+    pub(crate) fn apply(&mut self, object: impl Into<Arc<K>>) -> Option<Change<K>> {
+        let object = object.into();
         if self.deleted.contains(object.uid().as_deref()) {
             return None;
         }
-        let key = ObjectKey::of(&object);
-        if self.objects.get(&key).is_some_and(|known| !is_newer(&object, known.as_ref())) {
+        let key = ObjectKey::of(object.as_ref());
+        if self.objects.get(&key).is_some_and(|known| !is_newer(object.as_ref(), known.as_ref())) {
             return None;
         }
-        let new = Arc::new(object);
+        if let Some(since) = &mut self.since_list {
+            since.keys.insert(key.clone());
+        }
+        Some(self.insert(key, object))
+    }
+
+    /// Returns the state of an object that is known already, if it is that very state. A list then takes no
+    /// memory for what it repeats.
+    pub(crate) fn same(&self, object: &K) -> Option<Arc<K>> {
+        let known = self.objects.get(&ObjectKey::of(object))?;
+        let state = |object: &K| (object.uid(), object.resource_version());
+        (object.resource_version().is_some() && state(known) == state(object)).then(|| Arc::clone(known))
+    }
+
+    fn insert(&mut self, key: ObjectKey, new: Arc<K>) -> Change<K> {
         let old = self.objects.insert(key.clone(), Arc::clone(&new));
-        Some(Change { key, old, new: Some(new), missing: false })
+        Change { key, old, new: Some(new), missing: false }
     }
 
     /// Takes in the removal of an object. `None` when it is not known, or a newer object of its name is.
     pub(crate) fn delete(&mut self, object: &K) -> Option<Change<K>> {
         let key = ObjectKey::of(object);
         if let Some(uid) = object.uid() {
+            if let Some(since) = &mut self.since_list {
+                since.deleted.insert(uid.clone());
+            }
             self.deleted.add(uid);
         }
         let known = self.objects.get(&key)?;
@@ -136,14 +181,42 @@ impl<K: ResourceExt> Table<K> {
         })
     }
 
-    /// Takes in a whole list: what it does not name is forgotten, and counts as missing.
-    pub(crate) fn reset(&mut self, objects: Vec<K>) -> Vec<Change<K>> {
-        let listed: BTreeSet<ObjectKey> = objects.iter().map(ObjectKey::of).collect();
+    /// Records that a list begins. What is known now is in the list, unless the store went back.
+    pub(crate) fn begin_list(&mut self) {
+        self.since_list = Some(SinceList::default());
+    }
+
+    /// Takes in a whole list: what it does not name is forgotten, and counts as missing. A list without a
+    /// recorded beginning may be older than what is known.
+    pub(crate) fn reset(&mut self, objects: Vec<Arc<K>>) -> Reset<K> {
+        let since = self.since_list.take();
+        let listed: BTreeSet<ObjectKey> =
+            objects.iter().map(|object| ObjectKey::of(object.as_ref())).collect();
         let gone: Vec<ObjectKey> = self.objects.keys().filter(|key| !listed.contains(key)).cloned().collect();
         let removed = gone.iter().filter_map(|key| self.remove(key));
         let mut changes: Vec<Change<K>> = removed.map(|change| Change { missing: true, ..change }).collect();
-        changes.extend(objects.into_iter().filter_map(|object| self.apply(object)));
-        changes
+        let mut went_back = false;
+        for object in objects {
+            match since.as_ref().filter(|since| self.contradicts(&object, since)) {
+                Some(_) => {
+                    went_back = true;
+                    self.deleted.remove(object.uid().as_deref().unwrap_or_default());
+                    changes.push(self.insert(ObjectKey::of(object.as_ref()), object));
+                }
+                None => changes.extend(self.apply(object)),
+            }
+        }
+        Reset { changes, went_back }
+    }
+
+    /// Returns true when a listed object is older than a state, or than a deletion, that was known before the
+    /// list began.
+    fn contradicts(&self, listed: &K, since: &SinceList) -> bool {
+        let (key, uid) = (ObjectKey::of(listed), listed.uid());
+        let known = self.objects.get(&key).filter(|_| !since.keys.contains(&key));
+        let revived = self.deleted.contains(uid.as_deref())
+            && !since.deleted.contains(uid.as_deref().unwrap_or_default());
+        revived || known.is_some_and(|known| is_newer(known.as_ref(), listed) && !is_newer(listed, known))
     }
 }
 
@@ -215,7 +288,7 @@ mod tests {
         table.apply(pod("a", "1", "5"));
         table.delete(&pod("a", "1", "6"));
         assert!(table.apply(pod("a", "1", "5")).is_none());
-        assert!(table.reset(vec![pod("a", "1", "5")]).is_empty(), "nor does an old list");
+        assert!(table.reset(vec![pod("a", "1", "5").into()]).changes.is_empty(), "nor does an old list");
         assert!(table.apply(pod("a", "2", "4")).is_some(), "the next object of that name");
         assert!(table.delete(&pod("b", "3", "7")).is_none());
         assert!(table.apply(pod("b", "3", "6")).is_none(), "it was deleted before it was seen");
@@ -235,12 +308,46 @@ mod tests {
     fn a_reset_removes_what_the_list_does_not_name_and_keeps_what_is_newer() {
         let mut table = Table::default();
         table.apply(pod("a", "1", "5"));
+        table.apply(pod("b", "2", "10"));
+        table.apply(pod("d", "4", "12"));
+        table.begin_list();
         table.apply(pod("b", "2", "30"));
-        let changes = table.reset(vec![pod("b", "2", "20"), pod("c", "3", "21")]);
+        table.apply(pod("d", "4", "31"));
+        table.delete(&pod("d", "4", "32"));
+        let Reset { changes, went_back } =
+            table.reset([pod("b", "2", "20"), pod("c", "3", "21"), pod("d", "4", "12")].map(Arc::new).into());
+        assert!(!went_back, "b and d changed after the list began");
         let names: Vec<(&str, bool)> =
             changes.iter().map(|c| (c.key.name.as_str(), c.new.is_some())).collect();
         assert_eq!(names, [("a", false), ("c", true)]);
         assert_eq!(version(&table, "b").as_deref(), Some("30"));
+    }
+
+    #[test]
+    fn a_list_that_lacks_what_was_known_when_it_began_is_the_truth_after_a_restored_backup() {
+        let mut table = Table::default();
+        table.apply(pod("changed", "1", "50"));
+        table.apply(pod("same", "2", "20"));
+        table.apply(pod("ghost", "3", "40"));
+        table.apply(pod("deleted", "4", "10"));
+        table.delete(&pod("deleted", "4", "45"));
+        let list = || {
+            [pod("changed", "1", "30"), pod("same", "2", "20"), pod("deleted", "4", "10")]
+                .map(Arc::new)
+                .into()
+        };
+        assert!(!table.reset(list()).went_back, "nobody knows when this list began");
+        table.begin_list();
+        let Reset { changes, went_back } = table.reset(list());
+        assert!(went_back);
+        let names: Vec<&str> = changes.iter().map(|change| change.key.name.as_str()).collect();
+        assert_eq!(names, ["changed", "deleted"]);
+        assert_eq!(version(&table, "changed").as_deref(), Some("30"));
+        assert_eq!(version(&table, "deleted").as_deref(), Some("10"));
+        assert_eq!(version(&table, "ghost"), None);
+        assert!(table.apply(pod("changed", "1", "31")).is_some(), "the new history goes on");
+        table.begin_list();
+        assert!(!table.reset(vec![pod("changed", "1", "31").into()]).went_back, "once");
     }
 
     #[test]

@@ -46,6 +46,23 @@ fn a_pod_touches_the_evacuations_that_target_it_and_no_others() {
 }
 
 #[test]
+fn a_rehearsal_follows_its_pod_and_is_none_of_the_pods_evacuations() {
+    let mut index = Index::default();
+    let mut rehearsal = evacuation("test", "a", "1", "1");
+    rehearsal.spec.rehearsal = true;
+    index.apply(rehearsal);
+    index.apply(evacuation("real", "a", "1", "2"));
+    let key = ObjectKey::new("ns", "a");
+    let named = |found: Vec<Arc<Evacuation>>| -> Vec<_> {
+        found.iter().map(|evacuation| evacuation.metadata.name.clone().unwrap()).collect()
+    };
+    assert_eq!(named(index.evacuations_of(&key)), ["real"]);
+    assert_eq!(named(index.rehearsals_of(&key)), ["test"]);
+    let touched = index.apply(pod("a", "1", "3", &json!({}))).touched;
+    assert_eq!(names(&touched), ["real", "test"]);
+}
+
+#[test]
 fn a_finished_evacuation_is_not_touched_by_its_pod() {
     let mut index = Index::default();
     let mut finished = evacuation("a", "p", "1", "1");
@@ -169,7 +186,7 @@ fn a_pruned_pod_keeps_what_decisions_need() {
                  "nodeName": "n1", "volumes": [{"name": "v"}]},
         "status": {"phase": "Running", "podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]},
     }));
-    prune_pod(&mut pod);
+    pod.project();
     let text = serde_json::to_string(&pod).unwrap();
     for kept in [
         "evacuation.dev/responders",
@@ -187,5 +204,19 @@ fn a_pruned_pod_keeps_what_decisions_need() {
     }
     for dropped in ["big", "managedFields", "env", "volumes"] {
         assert!(!text.contains(dropped), "{dropped} is dropped");
+    }
+}
+
+#[test]
+fn a_pod_of_which_not_all_labels_are_kept_says_so_however_often_it_is_cut() {
+    let labels: serde_json::Map<String, Value> = (0..65).map(|n| (format!("l{n}"), json!("x"))).collect();
+    let mut many = pod("p", "1", "1", &Value::Object(labels.clone()));
+    let mut few = pod("p", "1", "1", &labels.into_iter().take(64).collect());
+    for _ in 0..2 {
+        Indexed::project(&mut many);
+        Indexed::project(&mut few);
+        let kept = many.metadata.labels.clone().unwrap();
+        assert_eq!((kept.len(), kept.contains_key(evacuation_protocol::LABELS_CUT)), (65, true));
+        assert_eq!(few.metadata.labels.as_ref().unwrap().len(), 64);
     }
 }

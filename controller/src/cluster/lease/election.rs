@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
@@ -53,12 +52,6 @@ impl Election {
     /// Returns true when a lease names this candidate.
     pub(super) fn holds(&self, lease: &Lease) -> bool {
         lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()) == Some(self.identity.as_str())
-    }
-
-    /// Time of a lease's last renewal.
-    pub(super) fn renewed(lease: &Lease) -> Option<DateTime<Utc>> {
-        let renewed = lease.spec.as_ref()?.renew_time.as_ref()?.0;
-        DateTime::from_timestamp_micros(renewed.as_microsecond())
     }
 
     /// A lease that does not exist yet, held by this candidate.

@@ -7,9 +7,11 @@
 
 mod election;
 mod leadership;
+mod writer;
 
 use std::{sync::Arc, time::Duration};
 
+use evacuation_protocol::lease_renewed;
 use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
 use kube::api::{Api, PostParams};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -18,6 +20,7 @@ use tracing::{info, warn};
 
 use election::{Election, Step};
 pub(crate) use leadership::{Leadership, NotLeading};
+pub(crate) use writer::Writer;
 
 use super::clock::ServerClock;
 
@@ -128,7 +131,7 @@ impl Holder {
     async fn write(&mut self, lease: Option<Lease>, began: Instant) -> Result<bool, LeaseError> {
         let now = self.now();
         if self.held.is_none() && !lease.as_ref().is_some_and(|lease| self.election.holds(lease)) {
-            self.leadership.set_predecessor(lease.as_ref().and_then(Election::renewed));
+            self.leadership.set_predecessor(lease.as_ref().and_then(lease_renewed));
         }
         let written = match lease {
             None => {

@@ -7,14 +7,18 @@ use std::{
 };
 
 use evacuation_api::ReviewAction;
-use evacuation_protocol::Push;
+use evacuation_protocol::{Delivered, Push};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{ObjectKey, backoff};
+use crate::cluster::ObjectKey;
 
 /// The shortest and the longest pause before a question is posted again.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
+
+/// Shortest time between two failures that are told: an endpoint that fails in other words each time makes no
+/// more writes than this.
+const TOLD_AGAIN: Duration = Duration::from_mins(1);
 
 /// The questions of every Evacuation, at most one a responder: a newer one takes the place of an older.
 #[derive(Debug, Default)]
@@ -29,6 +33,8 @@ struct Delivery {
     state: State,
     /// True when the endpoint had the first question, or could not get it by its own fault.
     asked: bool,
+    /// A failure in words, and the time of it.
+    problem: Option<(String, Instant)>,
     /// Ends the posting when the question is overtaken.
     overtaken: CancellationToken,
 }
@@ -77,6 +83,7 @@ impl Deliveries {
                     failures: 0,
                     state: State::Posting,
                     asked: false,
+                    problem: None,
                     overtaken: overtaken.clone(),
                 };
                 responders.insert(question.responder.clone(), delivery);
@@ -97,18 +104,29 @@ impl Deliveries {
         })
     }
 
+    /// Records why the question failed that is under way: the first time, and then once in [`TOLD_AGAIN`].
+    pub(crate) fn failed(&self, key: &ObjectKey, uid: &str, question: &Push, problem: &str, now: Instant) {
+        let mut all = self.lock();
+        let delivery = all.get_mut(key).and_then(|responders| responders.get_mut(&question.responder));
+        if let Some(delivery) = delivery.filter(|known| known.uid == uid && known.question == *question) {
+            let is_due = |(_, told): &(String, Instant)| now.saturating_duration_since(*told) >= TOLD_AGAIN;
+            if delivery.problem.as_ref().is_none_or(is_due) {
+                delivery.problem = Some((problem.to_owned(), now));
+            }
+        }
+    }
+
     /// The responder of an Evacuation whose first question this process delivered.
-    pub(crate) fn asked(&self, key: &ObjectKey, uid: &str) -> Option<String> {
+    pub(crate) fn asked(&self, key: &ObjectKey, uid: &str) -> Option<Delivered> {
         let all = self.lock();
         let mut responders = all.get(key)?.values();
         let asked =
             |known: &&Delivery| known.uid == uid && known.asked && known.question.action == ReviewAction::Ask;
         // Only one responder is active at a time, and those before it have answered or are passed over.
-        responders
-            .by_ref()
-            .filter(asked)
-            .max_by_key(|known| known.question.due)
-            .map(|k| k.question.responder.clone())
+        responders.by_ref().filter(asked).max_by_key(|known| known.question.due).map(|known| Delivered {
+            responder: known.question.responder.clone(),
+            problem: known.problem.as_ref().map(|(problem, _)| problem.clone()),
+        })
     }
 
     /// Takes in how the posting of a question went. Returns when to post it again.
@@ -130,7 +148,7 @@ impl Deliveries {
             return None;
         }
         delivery.failures += 1;
-        let again = now + backoff(PAUSE.0, PAUSE.1, delivery.failures);
+        let again = now + machinery_watch::backoff(PAUSE.0, PAUSE.1, delivery.failures);
         delivery.state = State::Waiting(again);
         Some(again)
     }
@@ -188,11 +206,22 @@ mod tests {
         assert_eq!(deliveries.asked(&key, "e1"), None, "it is on its way");
         assert!(deliveries.set_asked(&key, "e1", &first));
         assert!(!deliveries.set_asked(&key, "e1", &first), "it is no news");
-        assert_eq!(deliveries.asked(&key, "e1").as_deref(), Some("self"));
+        let delivered = |responder: &str, problem: Option<&str>| {
+            Some(Delivered { responder: responder.to_owned(), problem: problem.map(str::to_owned) })
+        };
+        assert_eq!(deliveries.asked(&key, "e1"), delivered("self", None));
+        deliveries.failed(&key, "e1", &second, "500", now);
+        deliveries.failed(&key, "e2", &first, "500", now);
+        assert_eq!(deliveries.asked(&key, "e1"), delivered("self", None), "the failure of another question");
+        deliveries.failed(&key, "e1", &first, "500", now);
+        deliveries.failed(&key, "e1", &first, "501", now + TOLD_AGAIN / 2);
+        assert_eq!(deliveries.asked(&key, "e1"), delivered("self", Some("500")));
+        deliveries.failed(&key, "e1", &first, "502", now + TOLD_AGAIN);
+        assert_eq!(deliveries.asked(&key, "e1"), delivered("self", Some("502")));
         assert_eq!(deliveries.asked(&key, "e2"), None, "another Evacuation of that name");
         deliveries.next(&key, "e1", &second, now);
         deliveries.set_asked(&key, "e1", &second);
-        assert_eq!(deliveries.asked(&key, "e1").as_deref(), Some("a.b/c"));
+        assert_eq!(deliveries.asked(&key, "e1"), delivered("a.b/c", None));
         deliveries.clear();
         assert_eq!(deliveries.asked(&key, "e1"), None, "another process leads: it asks again");
     }

@@ -31,7 +31,7 @@ use super::{
     transport::{Destination, Https, PostError, Transport},
 };
 use crate::{
-    cluster::{CallError, ObjectKey, backoff, call},
+    cluster::{CallError, ObjectKey, call},
     negotiation::limiter::Limiter,
 };
 
@@ -322,8 +322,12 @@ impl Pusher {
                     if refused || failures >= RELAY_ATTEMPTS {
                         return Err(PushError::Relay(error));
                     }
-                    tokio::time::sleep(backoff(Duration::from_millis(200), Duration::from_secs(5), failures))
-                        .await;
+                    tokio::time::sleep(machinery_watch::backoff(
+                        Duration::from_millis(200),
+                        Duration::from_secs(5),
+                        failures,
+                    ))
+                    .await;
                 }
                 Err(error) => return Err(error),
             }

@@ -82,6 +82,7 @@ pub(super) fn question(action: ReviewAction) -> ReviewRequest {
         responder: "self".into(),
         requesters: Vec::new(),
         on_refusal: RefusalPolicy::Wait,
+        rehearsal: false,
         answer_by: None,
         delay_until: None,
     }

@@ -255,7 +255,7 @@ fn of_the_pods_of_an_owner_the_one_that_was_asked_least_comes_first() {
 }
 
 #[test]
-fn no_more_pods_of_the_cluster_are_asked_within_a_minute_than_allowed() {
+fn no_more_pods_of_a_namespace_are_asked_within_a_minute_than_its_share() {
     let mut cluster = Cluster::new().pod("web-a", &crashing(5)).owned(
         "db-0",
         "apps/v1",
@@ -265,11 +265,12 @@ fn no_more_pods_of_the_cluster_are_asked_within_a_minute_than_allowed() {
         &crashing(5),
     );
     cluster.limits.per_minute = 2;
-    cluster.snapshot.recent = vec![at(NOW - 10)];
+    cluster.snapshot.name = "ns".to_owned();
+    cluster.snapshot.recent.add("other", at(NOW - 10));
     let decision = cluster.decide();
     assert_eq!(acts(&decision), ["ask web-a Deployment web 1"]);
-    assert_eq!(held(&decision), [("db-0".to_owned(), "rate_limit")]);
-    assert_eq!(decision.wake_at, Some(at(NOW + 51)));
+    assert_eq!(held(&decision), [("db-0".to_owned(), "namespace_share")]);
+    assert_eq!(decision.wake_at, Some(at(NOW + 61)));
 }
 
 #[test]

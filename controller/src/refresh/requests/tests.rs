@@ -48,6 +48,7 @@ impl Server {
             }
             "GET" if path.contains("/pods/") && self.pod.is_null() => failure(404, "NotFound"),
             "GET" if path.contains("/pods/") => (200, self.pod.clone()),
+            "GET" if last == "asked" => (200, evacuation("asked", "db-0")),
             "GET" => (200, json!({"metadata": {}, "items": self.evacuations})),
             _ => {
                 self.written.push(body.clone());
@@ -228,7 +229,7 @@ async fn a_withdrawal_takes_back_its_own_entry_only_and_may_come_too_late() {
         fixture.cluster.view.apply(asked);
         lock(&fixture.server).refusal = refusal;
         fixture.act().await.unwrap();
-        assert_eq!(fixture.asked(), ["POST selfsubjectreviews", "PUT asked"]);
+        assert_eq!(fixture.asked(), ["POST selfsubjectreviews", "GET asked", "PUT asked"]);
         let written = lock(&fixture.server).written[0].clone();
         assert_eq!(written["metadata"]["resourceVersion"], "50");
         let left = json!([{"owner": "mallory", "name": "refresh.evacuation.dev/crash-loop"}]);

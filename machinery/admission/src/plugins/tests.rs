@@ -1,4 +1,6 @@
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhook;
+use k8s_openapi::{
+    api::admissionregistration::v1::ValidatingWebhook, apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use serde_json::json;
 
 use super::*;
@@ -15,7 +17,8 @@ fn parts(configurations: Configurations) -> Arc<Parts> {
     let (metrics, limiter) = (AdmissionMetrics::default(), Limiter::new(8, Vec::new().into()));
     let evaluator = Evaluator { authorizer: Arc::new(Admins), limiter: limiter.clone() };
     let clients = Clients::new(client.clone());
-    let caller = Caller { clients, limiter, metrics: metrics.clone(), evaluator: evaluator.clone() };
+    let caller =
+        Caller { clients, tokens: None, limiter, metrics: metrics.clone(), evaluator: evaluator.clone() };
     let enforcer = Enforcer { evaluator, params: Params::new(client), metrics };
     Arc::new(Parts { configurations, namespaces: Arc::new(Namespaces), caller, enforcer, quotas: None })
 }
@@ -28,7 +31,10 @@ fn one_webhook() -> Snapshot {
         "rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}],
     }))
     .unwrap();
-    Snapshot { validating: vec![Arc::new(Hook::of_validating("c", &webhook))], ..Snapshot::default() }
+    Snapshot {
+        validating: vec![Arc::new(Hook::of_validating(&ObjectMeta::default(), &webhook))],
+        ..Snapshot::default()
+    }
 }
 
 #[tokio::test]

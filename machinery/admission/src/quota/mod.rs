@@ -103,7 +103,7 @@ impl Quotas {
             let known = self.known();
             if known.overflows() {
                 let why = "there are too many resource quotas with object counts in the cluster";
-                return Err(refusal::forbidden(attributes, why));
+                return Err(refusal::over_quota(attributes, why));
             }
             // Namespaces without quotas are forgotten.
             charged.retain(|name, turn| !known.of(name).is_empty() || Arc::strong_count(turn) > 1);
@@ -123,7 +123,7 @@ impl Quotas {
             latest.values().filter(|quota| check::limits(quota, &resource)).cloned().collect();
         // All are checked before one is charged.
         for quota in &quotas {
-            check(quota, &resource).map_err(|why| refusal::forbidden(attributes, &why))?;
+            check(quota, &resource).map_err(|why| refusal::over_quota(attributes, &why))?;
         }
         if attributes.context.dry_run {
             return Ok(());
@@ -151,7 +151,7 @@ impl Quotas {
             refusal::internal(&format!("charging resource quota {name} failed"))
         };
         for _ in 0..ATTEMPTS {
-            let charge = check(&quota, resource).map_err(|why| refusal::forbidden(attributes, &why))?;
+            let charge = check(&quota, resource).map_err(|why| refusal::over_quota(attributes, &why))?;
             let Some(Charge { used }) = charge else { return Ok(Some(quota)) };
             let patch = json!({
                 "metadata": {"resourceVersion": quota.metadata.resource_version, "uid": quota.metadata.uid},
@@ -198,6 +198,9 @@ mod tests {
         let refused = quotas.charge(&write.attributes()).await.unwrap_err();
         assert_eq!(refused.code(), 403);
         assert!(refused.to_string().contains("too many resource quotas"), "{refused}");
+        let ApiError::Refused(status) = refused else { panic!("{refused:?}") };
+        let causes = status.details.and_then(|details| details.causes).unwrap_or_default();
+        assert_eq!(causes.first().and_then(|cause| cause.reason.as_deref()), Some(refusal::QUOTA_CAUSE));
         let update = Write::new(Operation::Update, Some(json!({})), None);
         assert!(!quotas.counts(&update.attributes()));
     }

@@ -13,6 +13,7 @@ use super::{
     client::{Clients, PostError},
     hook::{Hook, ReviewVersion},
     review::{Answer, AnswerError, question},
+    token::Tokens,
 };
 use crate::{
     cel::Evaluator,
@@ -27,13 +28,15 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) clients: Clients,
+    /// Tokens that prove this server; `None` when it presents none.
+    pub(crate) tokens: Option<Tokens>,
     pub(crate) limiter: Limiter,
     pub(crate) metrics: AdmissionMetrics,
     pub(crate) evaluator: Evaluator,
 }
 
 /// Kind of a webhook, in the words of the metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum HookKind {
     Mutating,
     Validating,
@@ -153,7 +156,7 @@ impl Caller {
         let uid = Uuid::new_v4().to_string();
         let body = question(subject, version, &uid)
             .map_err(|error| Failure::Call { why: error.to_string(), code: 500 })?;
-        let answer = tokio::time::timeout(left, self.clients.post(&hook.client, body, left)).await;
+        let answer = tokio::time::timeout(left, self.post(kind, hook, subject, body, left)).await;
         let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Err(uncalled(&error)),
@@ -164,6 +167,29 @@ impl Caller {
         };
         let answer = Answer::read(&answer, version, &uid).map_err(|error| invalid(&error))?;
         finish(kind, hook, subject, version, answer)
+    }
+}
+
+impl Caller {
+    /// Posts a question, with the token for the webhook where this server presents tokens.
+    async fn post(
+        &self,
+        kind: HookKind,
+        hook: &Hook,
+        subject: &Subject<'_>,
+        body: Vec<u8>,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, PostError> {
+        let Some(tokens) = &self.tokens else {
+            return self.clients.post(&hook.client, None, body, timeout).await;
+        };
+        let group = subject.attributes.group;
+        let authorization = tokens.authorization(kind, hook, group).await?;
+        let answer = self.clients.post(&hook.client, authorization, body, timeout).await;
+        if matches!(answer, Err(PostError::Code { code: 401, .. })) {
+            tokens.forget(kind, hook, group).await;
+        }
+        answer
     }
 }
 

@@ -1,13 +1,18 @@
 //! HTTP clients of webhooks.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use moka::sync::Cache;
-use reqwest::{Certificate, Client, header, redirect::Policy};
+use reqwest::{
+    Certificate, Client,
+    header::{self, HeaderValue},
+    redirect::Policy,
+};
 
 use super::{
     hook::{Address, ClientConfig},
     service::{ServiceError, Services},
+    token::TokenError,
 };
 
 /// Maximum size of an answer, as of a request body.
@@ -22,12 +27,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_QUOTED: usize = 512;
 
 /// HTTP clients of webhooks, one for each address and certificate authority. They follow no redirect, use no
-/// proxy and present no credentials, as kube-apiserver by default.
+/// proxy and present no credentials but a token for the webhook.
 #[derive(Clone)]
 pub(crate) struct Clients {
     services: Services,
-    clients: Cache<(ClientConfig, Vec<SocketAddr>), Client>,
+    clients: Cache<Key, Client>,
 }
+
+/// Address of a webhook and the addresses behind its Service: each pair has a client of its own.
+type Key = (ClientConfig, Vec<SocketAddr>);
 
 /// A webhook could not be called.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +44,8 @@ pub(crate) enum PostError {
     Unclear,
     #[error(transparent)]
     Service(#[from] ServiceError),
+    #[error(transparent)]
+    Token(#[from] Arc<TokenError>),
     #[error("the client cannot be made: {0}")]
     Client(String),
     #[error("Post {url:?}: {why}")]
@@ -52,10 +62,13 @@ impl Clients {
         Self { services: Services::new(services), clients }
     }
 
-    /// Posts a question and returns the answer's body.
+    /// Posts a question and returns the answer's body. Where the connection ends without an answer, posts it
+    /// once more over a new one: a webhook may close an idle connection just when a question is sent over it,
+    /// and the same question may be put twice (`sideEffects` is `None` or `NoneOnDryRun`).
     pub(crate) async fn post(
         &self,
         config: &ClientConfig,
+        authorization: Option<HeaderValue>,
         question: Vec<u8>,
         timeout: Duration,
     ) -> Result<Vec<u8>, PostError> {
@@ -71,7 +84,7 @@ impl Clients {
         };
         let separator = if base.contains('?') { '&' } else { '?' };
         let url = format!("{base}{separator}timeout={}s", timeout.as_secs());
-        let client = self.client(config, host.as_deref(), addresses)?;
+        let key = (config.clone(), addresses);
         let unreachable = |error: reqwest::Error| PostError::Unreachable {
             url: url.clone(),
             why: if error.is_timeout() {
@@ -80,13 +93,24 @@ impl Clients {
                 causes(&error.without_url())
             },
         };
-        let request = client
+        let client = self.client(&key, host.as_deref())?;
+        let mut request = client
             .post(&url)
             .timeout(timeout)
             .header(header::ACCEPT, "application/json")
             .header(header::CONTENT_TYPE, "application/json")
             .body(question);
-        let mut response = request.send().await.map_err(unreachable)?;
+        if let Some(authorization) = authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = request.build().map_err(unreachable)?;
+        let again = request.try_clone();
+        let mut sent = client.execute(request).await;
+        if let Some(again) = again.filter(|_| sent.as_ref().is_err_and(is_cut_off)) {
+            self.clients.invalidate(&key);
+            sent = self.client(&key, host.as_deref())?.execute(again).await;
+        }
+        let mut response = sent.map_err(unreachable)?;
         let code = response.status();
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
@@ -103,14 +127,8 @@ impl Clients {
         Ok(body)
     }
 
-    fn client(
-        &self,
-        config: &ClientConfig,
-        host: Option<&str>,
-        addresses: Vec<SocketAddr>,
-    ) -> Result<Client, PostError> {
-        let key = (config.clone(), addresses);
-        if let Some(client) = self.clients.get(&key) {
+    fn client(&self, key: &Key, host: Option<&str>) -> Result<Client, PostError> {
+        if let Some(client) = self.clients.get(key) {
             return Ok(client);
         }
         let failed = |error: reqwest::Error| PostError::Client(causes(&error));
@@ -120,16 +138,22 @@ impl Clients {
             .https_only(true)
             .connect_timeout(CONNECT_TIMEOUT)
             .user_agent(concat!("machinery-admission/", env!("CARGO_PKG_VERSION")));
+        let (config, addresses) = key;
         if !config.ca.is_empty() {
             builder = builder.tls_certs_only(Certificate::from_pem_bundle(&config.ca).map_err(failed)?);
         }
         if let Some(host) = host {
-            builder = builder.resolve_to_addrs(host, &key.1);
+            builder = builder.resolve_to_addrs(host, addresses);
         }
         let client = builder.build().map_err(failed)?;
-        self.clients.insert(key, client.clone());
+        self.clients.insert(key.clone(), client.clone());
         Ok(client)
     }
+}
+
+/// Returns true when a connection was made and ended before an answer came.
+fn is_cut_off(error: &reqwest::Error) -> bool {
+    error.is_request() && !error.is_connect() && !error.is_timeout()
 }
 
 /// Returns an error with its causes: reqwest's own text says little.

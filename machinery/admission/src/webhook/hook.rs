@@ -7,7 +7,7 @@ use k8s_openapi::{
     api::admissionregistration::v1::{
         MatchCondition, MutatingWebhook, RuleWithOperations, ValidatingWebhook, WebhookClientConfig,
     },
-    apimachinery::pkg::apis::meta::v1::LabelSelector,
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
 };
 
 use machinery_server::AdmissionAttributes;
@@ -25,6 +25,7 @@ const DEFAULT_TIMEOUT: i32 = 10;
 pub(crate) struct Hook {
     pub(crate) name: String,
     pub(crate) configuration: String,
+    pub(crate) configuration_uid: String,
     rules: Vec<Rule>,
     match_policy: MatchPolicy,
     /// The selectors, or why they cannot be read.
@@ -81,7 +82,7 @@ pub(crate) enum Address {
 }
 
 impl Hook {
-    pub(crate) fn of_mutating(configuration: &str, webhook: &MutatingWebhook) -> Self {
+    pub(crate) fn of_mutating(configuration: &ObjectMeta, webhook: &MutatingWebhook) -> Self {
         let reinvoked = webhook.reinvocation_policy.as_deref() == Some("IfNeeded");
         Self::new(WebhookFields {
             configuration,
@@ -100,7 +101,7 @@ impl Hook {
         })
     }
 
-    pub(crate) fn of_validating(configuration: &str, webhook: &ValidatingWebhook) -> Self {
+    pub(crate) fn of_validating(configuration: &ObjectMeta, webhook: &ValidatingWebhook) -> Self {
         Self::new(WebhookFields {
             configuration,
             name: &webhook.name,
@@ -128,7 +129,8 @@ impl Hook {
         });
         Self {
             name: fields.name.to_owned(),
-            configuration: fields.configuration.to_owned(),
+            configuration: fields.configuration.name.clone().unwrap_or_default(),
+            configuration_uid: fields.configuration.uid.clone().unwrap_or_default(),
             rules: fields.rules.unwrap_or_default().iter().map(Rule::of_webhook).collect(),
             match_policy: MatchPolicy::new(fields.match_policy),
             selectors: Selectors::new(fields.namespace_selector, fields.object_selector),
@@ -151,7 +153,7 @@ impl Hook {
 /// Fields that both kinds of webhooks have.
 #[derive(Clone, Copy)]
 struct WebhookFields<'a> {
-    configuration: &'a str,
+    configuration: &'a ObjectMeta,
     name: &'a str,
     rules: Option<&'a [RuleWithOperations]>,
     match_policy: Option<&'a str>,

@@ -86,7 +86,9 @@ fn replace(object: Option<&mut (dyn MutableObject + '_)>, patched: Option<Value>
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
+    use k8s_openapi::{
+        api::admissionregistration::v1::MutatingWebhook, apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    };
     use machinery_server::AdmissionAttributes;
     use serde_json::json;
 
@@ -100,7 +102,7 @@ mod tests {
             "rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["v2"], "resources": ["*"]}],
         });
         let webhook: MutatingWebhook = serde_json::from_value(webhook).unwrap();
-        let hook = Hook::of_mutating("c", &webhook);
+        let hook = Hook::of_mutating(&ObjectMeta::default(), &webhook);
         let write = Write::create(json!({"apiVersion": "kitchen.dev/v1", "spec": {"servings": 3}}));
         let attributes = AdmissionAttributes { converter: Some(&TwoVersions), ..write.attributes() };
         let subject = write.subject(&attributes);

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhook;
+use k8s_openapi::{
+    api::admissionregistration::v1::ValidatingWebhook, apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use machinery_server::ApiError;
 use serde_json::{Value, json};
 
@@ -21,6 +23,7 @@ fn caller() -> Caller {
     let limiter = Limiter::new(8, vec!["controller".to_owned()].into());
     Caller {
         clients: Clients::new(kube::Client::try_from(config).unwrap()),
+        tokens: None,
         limiter: limiter.clone(),
         metrics: AdmissionMetrics::default(),
         evaluator: Evaluator { authorizer: Arc::new(Admins), limiter },
@@ -37,7 +40,10 @@ fn hook(more: &Value) -> Arc<Hook> {
     for (field, value) in more.as_object().unwrap() {
         webhook[field] = value.clone();
     }
-    Arc::new(Hook::of_validating("c", &serde_json::from_value::<ValidatingWebhook>(webhook).unwrap()))
+    Arc::new(Hook::of_validating(
+        &ObjectMeta::default(),
+        &serde_json::from_value::<ValidatingWebhook>(webhook).unwrap(),
+    ))
 }
 
 async fn called(caller: &Caller, write: &Write, more: Value) -> Result<(), (u16, String)> {

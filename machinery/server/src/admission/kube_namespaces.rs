@@ -9,17 +9,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client,
     core::PartialObjectMeta,
     runtime::{
-        WatchStreamExt,
-        reflector::{ObjectRef, Store, reflector, store::Writer},
-        watcher,
+        reflector::{ObjectRef, Store, store::Writer},
+        watcher::Event,
     },
 };
+use machinery_watch::{Projected, Projection, Watch, follow};
 use tokio_util::sync::CancellationToken;
 
 use super::{NamespaceState, Namespaces};
@@ -37,25 +36,33 @@ pub struct KubeNamespaces {
     started: Arc<AtomicBool>,
 }
 
+/// The metadata of a namespace without what no admission rule reads.
+enum Unowned {}
+
+impl Projection<PartialObjectMeta<Namespace>> for Unowned {
+    fn project(namespace: &mut PartialObjectMeta<Namespace>) {
+        namespace.metadata.managed_fields = None;
+    }
+}
+
 impl KubeNamespaces {
     /// Starts the watch, which runs until `shutdown`. Returns at once. Until the watch has started,
     /// namespaces are read one by one.
     pub fn start(client: Client, shutdown: CancellationToken) -> Arc<Self> {
-        let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
-        let writer = Writer::<PartialObjectMeta<Namespace>>::default();
+        let api: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
+        let mut writer = Writer::<PartialObjectMeta<Namespace>>::default();
         let known = writer.as_reader();
-        let stream = reflector(writer, watcher(api.clone(), watcher::Config::default()).default_backoff());
         let started = Arc::new(AtomicBool::new(false));
+        let watched = Api::<Projected<_, Unowned>>::all(client);
         let has_started = started.clone();
         tokio::spawn(async move {
-            let mut stream = std::pin::pin!(stream);
-            while let Some(Some(event)) = shutdown.run_until_cancelled(stream.next()).await {
-                match event {
-                    Ok(watcher::Event::InitDone) => has_started.store(true, Ordering::Relaxed),
-                    Ok(_) => {}
-                    Err(error) => tracing::warn!(%error, "namespaces: the watch failed and is retried"),
+            follow(watched, Watch::all("watch of namespaces"), shutdown, |event| {
+                writer.apply_watcher_event(&event);
+                if matches!(event, Event::InitDone) {
+                    has_started.store(true, Ordering::Relaxed);
                 }
-            }
+            })
+            .await;
         });
         Arc::new(Self { api, known, started })
     }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::recent::Recent;
 use crate::{
-    ApiError, Object,
+    ApiError, Object, Removable,
     item::{DecodedItem, Item},
     stored::Stored,
 };
@@ -26,15 +26,18 @@ pub(crate) struct Head {
     fields: Box<[Box<str>]>,
     /// User in whose share the object counts.
     shared_by: Option<Box<str>>,
+    /// Absent for an object that stays.
+    removable: Option<Box<Removable>>,
 }
 
 impl Head {
     /// The head of an object with these values of the kind's selectable fields, which counts in the share of
-    /// a user.
+    /// a user and may be removed.
     pub(crate) fn new<O: Object>(
         object: &O,
         fields: impl Iterator<Item = String>,
         shared_by: Option<String>,
+        removable: Option<Removable>,
     ) -> Self {
         let labels = object.meta().labels.iter().flatten();
         let labels: String = labels.flat_map(|(key, value)| [key, "\0", value, "\0"]).collect();
@@ -42,12 +45,18 @@ impl Head {
             labels: labels.into_boxed_str(),
             fields: fields.map(String::into_boxed_str).collect(),
             shared_by: shared_by.map(String::into_boxed_str),
+            removable: removable.map(Box::new),
         }
     }
 
     /// Returns the user in whose share the object counts.
     pub(crate) fn shared_by(&self) -> Option<&str> {
         self.shared_by.as_deref()
+    }
+
+    /// Returns when the object gives way to others; `None` for one that stays.
+    pub(crate) fn removable(&self) -> Option<&Removable> {
+        self.removable.as_deref()
     }
 
     /// Returns the value of a selectable field by its place in the kind's list; empty when there is none.

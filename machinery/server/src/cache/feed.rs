@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::StreamExt;
-use machinery_storage::{KeyValue, Range, Store, StoreError, WatchEvent};
+use machinery_storage::{History, KeyValue, Range, Store, StoreError, WatchEvent};
 use rand::RngExt;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -33,13 +33,16 @@ enum End {
     Broken(StoreError),
     /// The missed changes were compacted: the cache must be filled again.
     Lost,
+    /// The store went back: nothing that was read before is true.
+    WentBack,
 }
 
 /// Object of a page, relative to the prefix of its kind.
 struct Decoded<O> {
     key: String,
-    /// `None` when this version of the server cannot read it.
+    /// Object, or the stand-in of one that this version of the server cannot read.
     entry: Option<Arc<Entry<O>>>,
+    is_readable: bool,
 }
 
 /// Fills the cache and keeps it in step with the store until `shutdown`. Errors are logged and retried.
@@ -50,8 +53,11 @@ pub(crate) async fn feed<O: Object>(
     prefix: String,
     shutdown: CancellationToken,
 ) {
-    let mut feed =
-        Feed { cache, versions, store, prefix, cursor: None, largest_page: PAGE.1, backoff: BACKOFF.0 };
+    let history = store.history();
+    let followed = cache.shown_history();
+    let cursor = None;
+    let (largest_page, backoff) = (PAGE.1, BACKOFF.0);
+    let mut feed = Feed { cache, versions, store, prefix, history, followed, cursor, largest_page, backoff };
     shutdown.run_until_cancelled(feed.run()).await;
 }
 
@@ -60,6 +66,9 @@ struct Feed<O> {
     versions: Arc<Versions<O>>,
     store: Arc<dyn Store>,
     prefix: String,
+    history: History,
+    /// Number of the history that the cursor and the cache belong to.
+    followed: u64,
     /// `None` when the cache must be filled.
     cursor: Option<Cursor>,
     largest_page: usize,
@@ -70,7 +79,19 @@ impl<O: Object> Feed<O> {
     async fn run(&mut self) {
         loop {
             let Err(end) = self.round().await;
+            // A call or a watch can fail because the store went back.
+            let end = if self.history.number() == self.followed { end } else { End::WentBack };
             match end {
+                End::WentBack => {
+                    tracing::warn!(
+                        prefix = self.prefix,
+                        "watch cache: the store went back, filling it again and ending its watches"
+                    );
+                    self.cursor = None;
+                    self.followed = self.history.number();
+                    self.cache.go_back(self.followed);
+                    self.backoff = BACKOFF.0;
+                }
                 End::Lost => {
                     tracing::warn!(
                         prefix = self.prefix,
@@ -95,7 +116,8 @@ impl<O: Object> Feed<O> {
         } else {
             let filled = self.fill().await;
             self.largest_page = if filled.is_ok() { PAGE.1 } else { PAGE.0 };
-            Cursor::complete(filled.map_err(end)?)
+            let revision = filled.map_err(end)?;
+            Cursor::complete(revision)
         };
         let result = self.follow(&mut cursor).await;
         self.cursor = Some(cursor);
@@ -108,10 +130,12 @@ impl<O: Object> Feed<O> {
         let mut range = Range { prefix: self.prefix.clone(), limit: PAGE.0, ..Range::default() };
         let mut decoding = VecDeque::new();
         let mut add = |decoded: Vec<Decoded<O>>| {
-            for Decoded { key, entry } in decoded {
-                match entry {
-                    Some(entry) => drop(contents.objects.insert(entry.key().clone(), entry)),
-                    None => drop(contents.unreadable.insert(key)),
+            for Decoded { key, entry, is_readable } in decoded {
+                if let Some(entry) = entry {
+                    contents.objects.insert(entry.key().clone(), entry);
+                }
+                if !is_readable {
+                    contents.unreadable.insert(key);
                 }
             }
         };
@@ -130,6 +154,9 @@ impl<O: Object> Feed<O> {
                 break page.revision;
             }
         };
+        if self.history.number() != self.followed {
+            return Err(changed_history());
+        }
         tracing::debug!(prefix = self.prefix, revision, objects = contents.objects.len(), "filled");
         self.cache.replace(revision, contents);
         Ok(revision)
@@ -142,7 +169,9 @@ impl<O: Object> Feed<O> {
             let decode = |item: &KeyValue| {
                 let key = item.key.strip_prefix(&prefix)?;
                 let entry = decode(&versions, item).and_then(|stored| kept(&cache, key, &stored));
-                Some(Decoded { key: key.to_owned(), entry })
+                let is_readable = entry.is_some();
+                let entry = entry.or_else(|| cache.stand_in(key, item.mod_revision));
+                Some(Decoded { key: key.to_owned(), entry, is_readable })
             };
             items.iter().filter_map(decode).collect()
         })
@@ -160,6 +189,7 @@ impl<O: Object> Feed<O> {
                     self.store.request_progress().await.map_err(end)?;
                     continue;
                 }
+                () = self.history.differs_from(self.followed) => return Err(End::WentBack),
                 () = tokio::time::sleep_until(silent_until) => return Err(End::Broken(silence())),
             };
             match event {
@@ -252,6 +282,10 @@ fn end(error: StoreError) -> End {
 
 fn stopped(error: JoinError) -> StoreError {
     StoreError::Unavailable { action: "decode the objects", source: error.into() }
+}
+
+fn changed_history() -> StoreError {
+    StoreError::Unavailable { action: "fill the cache", source: "the store went back".into() }
 }
 
 fn silence() -> StoreError {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
+    ops::Bound,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -28,6 +29,7 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// Objects of a kind at one revision.
 #[derive(Debug)]
 pub(crate) struct Contents<O> {
+    /// Objects, and the stand-ins of those that this version of the server cannot read.
     pub(crate) objects: Objects<O>,
     /// Keys of the objects that this version of the server cannot read.
     pub(crate) unreadable: BTreeSet<String>,
@@ -46,6 +48,8 @@ pub(crate) struct Index<O> {
     revision: i64,
     /// Oldest revision whose state can be rebuilt, and after which every change is known.
     floor: i64,
+    /// Objects, and the stand-ins of those in `unreadable`. Readers that do not skip these fail before they
+    /// see a stand-in.
     objects: Objects<O>,
     changes: VecDeque<Arc<Change<O>>>,
     /// Stored size of the objects of `changes`, in bytes.
@@ -77,11 +81,21 @@ impl<O: Object> Index<O> {
         (self.usage.of(namespace), self.usage.total())
     }
 
+    /// Returns the objects of a namespace, or of all for `None`.
+    pub(crate) fn entries(&self, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Entry<O>>> {
+        // The keys of cluster-scoped objects have no prefix.
+        let first = namespace.filter(|name| !name.is_empty()).map(|name| format!("{name}/"));
+        let first = first.as_deref().unwrap_or_default();
+        let from = self.objects.range::<_, str>((Bound::Included(first), Bound::Unbounded));
+        let of_scope =
+            from.take_while(move |(key, _)| namespace.is_none_or(|name| namespace_of(key) == name));
+        of_scope.map(|(_, entry)| entry)
+    }
+
     /// Returns the usage of the objects of a namespace that a test picks.
     pub(crate) fn usage_of(&self, namespace: &str, picks: impl Fn(&Head) -> bool) -> Usage {
-        let of_namespace = self.objects.iter().filter(|(key, _)| namespace_of(key) == namespace);
-        let picked = of_namespace.filter(|(_, entry)| picks(entry.head()));
-        picked.fold(Usage::default(), |sum, (_, entry)| sum.plus(Usage::object(entry.size())))
+        let picked = self.entries(Some(namespace)).filter(|entry| picks(entry.head()));
+        picked.fold(Usage::default(), |sum, entry| sum.plus(Usage::object(entry.size())))
     }
 
     /// Returns the usage of all namespaces, and the largest number and size of any namespace.
@@ -103,7 +117,8 @@ impl<O: Object> Index<O> {
     pub(crate) fn replace(&mut self, revision: i64, contents: Contents<O>) {
         let mut usage = NamespaceUsage::default();
         contents.objects.iter().for_each(|(key, entry)| usage.add(key, entry.size()));
-        contents.unreadable.iter().for_each(|key| usage.add(key, 0));
+        let has_stand_in = |key: &&String| contents.objects.contains_key(key.as_str());
+        contents.unreadable.iter().filter(|key| !has_stand_in(key)).for_each(|key| usage.add(key, 0));
         *self = Self {
             revision,
             floor: revision,
@@ -116,8 +131,9 @@ impl<O: Object> Index<O> {
         };
     }
 
-    /// Applies one write; `current` is `None` for a removal. Returns the change. Returns `None` when the
-    /// write was known, or when the object could not be read before, so that no watch could follow it.
+    /// Applies one write; `current` is `None` for a removal. Returns the change, or `None` when there is
+    /// nothing to tell. Where the object could not be read before, only the readers that skip such objects
+    /// can follow, and the change is not remembered.
     pub(crate) fn apply(
         &mut self,
         revision: i64,
@@ -140,12 +156,14 @@ impl<O: Object> Index<O> {
         }
         if unreadable {
             self.start_over(revision);
-            return None;
         }
         if current.is_none() && previous.is_none() {
             return None;
         }
         let change = Arc::new(Change::new(revision, key_of_map, current, previous));
+        if unreadable {
+            return Some(change);
+        }
         self.bytes += change.size();
         self.changes.push_back(change.clone());
         self.forget(change.received);
@@ -154,9 +172,12 @@ impl<O: Object> Index<O> {
 
     /// Applies a write of an object that cannot be read. The object exists and must not be treated as
     /// removed. Until it can be read or is gone, reads of a scope that covers it fail, and earlier changes
-    /// are forgotten.
-    pub(crate) fn lose(&mut self, revision: i64, key: &str) {
-        let previous = self.objects.remove(key);
+    /// are forgotten. Readers that skip such objects find `stand_in` in its place, if there is one.
+    pub(crate) fn lose(&mut self, revision: i64, key: &str, stand_in: Option<Arc<Entry<O>>>) {
+        let previous = match stand_in {
+            Some(stand_in) => self.objects.insert(stand_in.key().clone(), stand_in),
+            None => self.objects.remove(key),
+        };
         if self.unreadable.insert(key.to_owned()) {
             if let Some(previous) = previous {
                 self.usage.remove(key, previous.size());
@@ -219,9 +240,9 @@ impl<O: Object> Index<O> {
         Some(Snapshot::new(revision, objects, scope, after))
     }
 
-    /// Returns one object.
+    /// Returns one object, if it can be read.
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Entry<O>>> {
-        self.objects.get(key).cloned()
+        self.objects.get(key).filter(|_| !self.unreadable.contains(key)).cloned()
     }
 
     /// Returns the changes of a scope after a revision; `None` when some were forgotten.
@@ -296,6 +317,22 @@ mod tests {
     }
 
     #[test]
+    fn the_entries_of_a_namespace_are_its_own() {
+        let mut index: Index<ConfigMap> = Index::new();
+        for key in ["m/z", "n-1/a", "n/a", "n/b", "n0/a", "na/a"] {
+            index.apply(1, key, Some(object(key, 1)));
+        }
+        let keys =
+            |namespace| index.entries(namespace).map(|entry| entry.key().to_string()).collect::<Vec<_>>();
+        assert_eq!(keys(Some("n")), ["n/a", "n/b"]);
+        assert_eq!(keys(Some("o")), [""; 0]);
+        assert_eq!(keys(None).len(), 6);
+        let mut of_cluster: Index<ConfigMap> = Index::new();
+        of_cluster.apply(1, "a", Some(object("a", 1)));
+        assert_eq!(of_cluster.entries(Some("")).count(), 1);
+    }
+
+    #[test]
     fn what_is_listed_stays_as_it_was_while_writes_go_on() {
         let mut index = index();
         let listed = index.list(&Scope::default(), None);
@@ -342,24 +379,43 @@ mod tests {
         let all = Scope::default();
         assert_eq!(index.changes_after(27, &all).map(|changes| changes.len()), Some(3));
         assert!(index.changes_after(26, &all).is_none());
-        index.lose(31, "n/b");
+        index.lose(31, "n/b", None);
         assert_eq!(index.bytes, 0);
     }
 
     #[test]
     fn an_object_that_cannot_be_read_is_not_removed_and_hides_what_was_before() {
         let mut index = index();
-        index.lose(6, "n/a");
+        index.lose(6, "n/a", None);
         assert_eq!(index.unreadable(&Scope::default()).next(), Some("n/a"));
         assert_eq!(index.unreadable(&Scope::new("o", None, true)).next(), None);
         assert!(index.changes_after(5, &Scope::default()).is_none());
-        assert!(index.apply(7, "n/a", Some(object("n/a", 7))).is_none(), "nobody followed");
+        assert!(index.get("n/a").is_none());
+        let back = index.apply(7, "n/a", Some(object("n/a", 7))).expect("it enters for those who skipped it");
+        assert!(back.previous.is_none() && back.current.is_some());
         assert_eq!(index.unreadable(&Scope::default()).next(), None);
         assert!(index.changes_after(6, &Scope::default()).is_none());
         assert!(index.apply(8, "n/a", None).is_some());
-        index.lose(9, "o/c");
+        index.lose(9, "o/c", None);
         assert!(index.apply(10, "o/c", None).is_none());
         assert_eq!(index.list(&Scope::default(), None).iter().count(), 0);
+    }
+
+    #[test]
+    fn a_stand_in_is_listed_in_the_place_of_an_object_and_is_never_read_as_it() {
+        let mut index = index();
+        index.lose(6, "n/a", Some(object("n/a", 6)));
+        index.lose(7, "n/a", Some(object("n/a", 7)));
+        let all = Scope::default();
+        assert_eq!(names(&index.list(&all, None)), [("a".to_owned(), 7), ("c".to_owned(), 5)]);
+        assert!(index.get("n/a").is_none());
+        assert_eq!(index.usage("n").0.objects, 1);
+        let contents = Contents { objects: index.objects.clone(), unreadable: ["n/a".to_owned()].into() };
+        index.replace(8, contents);
+        assert_eq!((index.usage("n").0.objects, index.usage("o").1.objects), (1, 2), "counted once");
+        let gone = index.apply(9, "n/a", None).expect("the stand-in leaves");
+        assert!(gone.previous.is_some() && gone.current.is_none());
+        assert_eq!(index.usage("n").0, Usage::default());
     }
 
     #[test]

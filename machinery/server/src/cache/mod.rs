@@ -18,11 +18,14 @@ mod usage;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use machinery_storage::StoreError;
+use machinery_storage::{History, StoreError};
 use tokio::{sync::watch, time::Instant};
 
 pub(crate) use self::{
@@ -40,7 +43,7 @@ use self::{
     recent::Recent,
     subscribers::Subscribers,
 };
-use crate::{ApiError, Cause, Object, Reason, stored::Stored};
+use crate::{ApiError, Cause, Object, Reason, Removable, stored::Stored};
 
 /// Maximum time for which a reader waits for the cache to reach a revision.
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
@@ -54,14 +57,22 @@ const SILENT: Duration = Duration::from_mins(1);
 /// Makes the head of an object of a kind.
 pub(crate) type Heads<O> = Box<dyn Fn(&O) -> Head + Send + Sync>;
 
+/// Makes the object that stands for one of that namespace and name that cannot be read, if the kind has one.
+pub(crate) type StandIns<O> = Box<dyn Fn(&str, &str) -> Option<O> + Send + Sync>;
+
 /// Objects of one kind, as reported by the watch of the store.
 pub(crate) struct Cache<O> {
     /// For messages, such as `evacuations.evacuation.dev`.
     resource: String,
     heads: Heads<O>,
+    stand_ins: StandIns<O>,
     inner: Arc<Mutex<Inner<O>>>,
     recent: Arc<Recent<O>>,
-    /// Revision of the index; 0 before the first filling.
+    /// Histories of the store.
+    history: History,
+    /// Number of the history that the index shows. It changes under the lock of `inner`.
+    shown: AtomicU64,
+    /// Revision of the index; 0 before the first filling, and after the store went back.
     reached: watch::Sender<i64>,
     /// Time of the last report of the store's watch; `None` until that watch has started.
     heard: Mutex<Option<Instant>>,
@@ -75,6 +86,11 @@ struct Inner<O> {
 
 fn lock<O>(inner: &Mutex<Inner<O>>) -> MutexGuard<'_, Inner<O>> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The end of a watch of a history that the store has left. On it, clients list again.
+pub(crate) fn went_back() -> ApiError {
+    ApiError::status(Reason::Expired, "the storage was restored from a backup: list again")
 }
 
 /// The failure of a read from a cache that was never filled. Source of the rule:
@@ -102,6 +118,16 @@ impl<O: Object> UsageView<'_, O> {
         self.0.index.usage_of(namespace, picks)
     }
 
+    /// Returns the objects of a namespace, or of all for `None`, that are removable now or later, and those
+    /// that finalizers hold.
+    pub(crate) fn removable(
+        &self,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = (&Arc<Entry<O>>, &Removable)> {
+        let all = self.0.index.entries(namespace);
+        all.filter_map(|entry| Some((entry, entry.head().removable()?)))
+    }
+
     /// Returns true when the cache has an object under that key that was written after a revision.
     pub(crate) fn shows(&self, key: &str, after: i64) -> bool {
         self.0.index.get(key).is_some_and(|entry| entry.revision() > after)
@@ -115,13 +141,16 @@ impl<O> fmt::Debug for Cache<O> {
 }
 
 impl<O: Object> Cache<O> {
-    pub(crate) fn new(resource: String, heads: Heads<O>) -> Self {
+    pub(crate) fn new(resource: String, heads: Heads<O>, stand_ins: StandIns<O>, history: History) -> Self {
         let inner = Inner { index: Index::new(), subscribers: Subscribers::new() };
         Self {
             resource,
             heads,
+            stand_ins,
             inner: Arc::new(Mutex::new(inner)),
             recent: Arc::new(Recent::new()),
+            shown: AtomicU64::new(history.number()),
+            history,
             reached: watch::Sender::new(0),
             heard: Mutex::default(),
         }
@@ -139,6 +168,18 @@ impl<O: Object> Cache<O> {
     pub(crate) fn entry(&self, key: &str, stored: &Stored<O>) -> Result<Arc<Entry<O>>, ApiError> {
         let head = (self.heads)(stored);
         Ok(Arc::new(Entry::new(key.into(), stored, head, self.recent.clone())?))
+    }
+
+    /// Returns what stands for an object that cannot be read, for the readers that skip such objects. Most
+    /// kinds have nothing: the object is left out.
+    pub(crate) fn stand_in(&self, key: &str, revision: i64) -> Option<Arc<Entry<O>>> {
+        let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+        let mut object = (self.stand_ins)(namespace, name)?;
+        let metadata = object.meta_mut();
+        metadata.namespace = Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty());
+        metadata.name = Some(name.to_owned());
+        let entry = self.entry(key, &Stored::new(object, revision));
+        entry.map_err(|error| tracing::error!(key, %error, "no stand-in can be made")).ok()
     }
 
     /// Keeps a decoded object for those who need it next.
@@ -163,14 +204,38 @@ impl<O: Object> Cache<O> {
         self.synced() && heard.is_some_and(|heard| heard.elapsed() < SILENT)
     }
 
-    /// Returns true when the cache is filled.
+    /// Returns true when the cache is filled from the present history of the store.
     pub(crate) fn synced(&self) -> bool {
         self.revision() > 0
     }
 
-    /// Returns the revision that the cache shows; 0 before the first filling.
+    /// Returns the revision that the cache shows; 0 before the first filling, and from the moment at which
+    /// the store went back until the next one.
     pub(crate) fn revision(&self) -> i64 {
-        *self.reached.borrow()
+        if self.is_of_the_past() { 0 } else { *self.reached.borrow() }
+    }
+
+    /// Returns true when the store went back after the cache was filled.
+    fn is_of_the_past(&self) -> bool {
+        self.shown_history() != self.history.number()
+    }
+
+    /// Returns the number of the store's history that the cache shows.
+    fn shown_history(&self) -> u64 {
+        self.shown.load(Ordering::Acquire)
+    }
+
+    /// Empties the cache because the store went back, and ends every watch. Nothing of it is served until it
+    /// is filled again.
+    fn go_back(&self, history: u64) {
+        let mut inner = self.inner();
+        self.shown.store(history, Ordering::Release);
+        inner.index.replace(0, Contents::new());
+        inner.subscribers.end();
+        // The same revision can name another state of the object.
+        self.recent.clear();
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.reached.send_replace(0);
     }
 
     /// Returns the number of objects.
@@ -186,6 +251,11 @@ impl<O: Object> Cache<O> {
     /// Returns the usage of all namespaces, and the largest number and size of any namespace.
     pub(crate) fn summary(&self) -> (Usage, Usage) {
         self.inner().index.summary()
+    }
+
+    /// Returns the number of objects that cannot be read.
+    pub(crate) fn unreadable(&self) -> usize {
+        self.inner().index.unreadable(&Scope::default()).count()
     }
 
     /// Returns the number of readers that were ended because they fell behind.
@@ -211,17 +281,25 @@ impl<O: Object> Cache<O> {
         self.reached.send_replace(revision);
     }
 
-    /// Applies a write of an object that cannot be read, and ends the watches that cover it.
+    /// Applies a write of an object that cannot be read, and ends the watches that cover it, also of readers
+    /// that skip it: they list again. A deletion would be false, and a watcher may remember it.
     fn lose(&self, revision: i64, key: &str) {
+        let stand_in = self.stand_in(key, revision);
         let mut inner = self.inner();
-        inner.index.lose(revision, key);
+        inner.index.lose(revision, key, stand_in);
         inner.subscribers.end_of(key);
         let revision = inner.index.revision();
         self.reached.send_replace(revision);
     }
 
-    /// Fails when an object of a scope cannot be read.
+    /// Fails when an object of a scope cannot be read and is not to be skipped, and when the store went back.
     fn check(&self, index: &Index<O>, scope: &Scope) -> Result<(), ApiError> {
+        if self.is_of_the_past() {
+            return Err(not_filled());
+        }
+        if scope.skips_unreadable() {
+            return Ok(());
+        }
         let cause = |key: &str| Cause {
             reason: "UnexpectedServerResponse".to_owned(),
             message: format!("the stored object {key} cannot be decoded"),
@@ -263,14 +341,14 @@ impl<O: Object> Cache<O> {
 
     /// Returns one object, if it is known and can be read.
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Entry<O>>> {
-        self.inner().index.get(key)
+        if self.is_of_the_past() { None } else { self.inner().index.get(key) }
     }
 
     /// Returns the objects of a scope.
     ///
     /// # Errors
     ///
-    /// `InternalError` with the key of an object that cannot be read.
+    /// `StorageReadError` with the key of an object that cannot be read.
     pub(crate) fn list(&self, scope: &Scope, after: Option<&str>) -> Result<Snapshot<O>, ApiError> {
         let inner = self.inner();
         self.check(&inner.index, scope)?;

@@ -27,6 +27,11 @@ impl<O: Object> Recent<O> {
         self.0.get(&(key.clone(), revision))
     }
 
+    /// Forgets all objects.
+    pub(super) fn clear(&self) {
+        self.0.invalidate_all();
+    }
+
     /// Keeps an object for a while.
     pub(super) fn put(&self, key: &Arc<str>, stored: &Arc<Stored<O>>) {
         self.0.insert((key.clone(), stored.revision()), stored.clone());

@@ -1,4 +1,4 @@
-//! Scope of a read: a part of the keys of a kind.
+//! Scope of a read: a part of the keys of a kind, and the treatment of what cannot be read there.
 
 use std::ops::Bound;
 
@@ -11,6 +11,8 @@ pub(crate) struct Scope {
     prefix: String,
     /// Whole key of the only object in scope.
     only: Option<String>,
+    /// True when the reader skips objects that cannot be read; otherwise one of them fails the read.
+    skips_unreadable: bool,
 }
 
 impl Scope {
@@ -20,7 +22,17 @@ impl Scope {
         // A name makes no key when the namespace is open. The selector does the rest then.
         let only =
             name.filter(|_| !namespaced || !namespace.is_empty()).map(|name| format!("{prefix}{name}"));
-        Self { prefix, only }
+        Self { prefix, only, skips_unreadable: false }
+    }
+
+    /// Returns the scope for a reader that skips objects that cannot be read, or fails on them.
+    pub(crate) fn skipping_unreadable(self, skips_unreadable: bool) -> Self {
+        Self { skips_unreadable, ..self }
+    }
+
+    /// Returns true when the reader skips objects that cannot be read.
+    pub(crate) fn skips_unreadable(&self) -> bool {
+        self.skips_unreadable
     }
 
     /// Returns true when an object of that key is in scope.

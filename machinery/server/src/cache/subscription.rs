@@ -31,6 +31,8 @@ pub(crate) struct Subscription<O> {
     pub(crate) changes: Receiver<O>,
     /// Revision that `present` and `backlog` cover.
     pub(crate) revision: i64,
+    /// Number of the store's history that they belong to.
+    history: u64,
     /// Ends the subscription when it is dropped.
     _place: Place<O>,
 }
@@ -68,13 +70,18 @@ impl<O: Object> Subscription<O> {
 }
 
 impl<O: Object> Cache<O> {
+    /// Returns true when the store went back after a subscription began.
+    pub(crate) fn has_left(&self, subscription: &Subscription<O>) -> bool {
+        self.shown_history() != subscription.history
+    }
+
     /// Subscribes to the changes of a scope. With a field, it is told only of objects that have or had that
     /// value.
     ///
     /// # Errors
     ///
-    /// `Expired` when the changes after that revision were forgotten, `InternalError` with the key of an
-    /// object that cannot be read.
+    /// `Expired` when the changes after that revision were forgotten, `StorageReadError` with the key of an
+    /// object that cannot be read and is not to be skipped.
     pub(crate) fn subscribe(
         &self,
         scope: &Scope,
@@ -96,7 +103,8 @@ impl<O: Object> Cache<O> {
         };
         let (key, changes) = inner.subscribers.add(scope.clone(), field);
         let place = Place { inner: self.inner.clone(), key };
-        Ok(Subscription { present, backlog, changes, revision: inner.index.revision(), _place: place })
+        let (revision, history) = (inner.index.revision(), self.shown_history());
+        Ok(Subscription { present, backlog, changes, revision, history, _place: place })
     }
 }
 
@@ -125,6 +133,25 @@ mod tests {
         }
         assert!(!slow.take_waiting(&mut taken, usize::MAX), "the last change did not fit");
         assert_eq!(taken.back().map(|change| change.revision), Some(last - 1));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_served_from_the_moment_at_which_the_store_went_back_until_the_next_filling() {
+        let number = tokio::sync::watch::Sender::new(0);
+        let cache = testing::cache_of(machinery_storage::History::counted(number.subscribe()));
+        let scope = Scope::new("n", None, true);
+        cache.apply(9, "n/a", Some(testing::entry("n/a", 9, ConfigMap::default())));
+        let mut reader = cache.subscribe(&scope, None, Start::Present).expect("a subscription");
+        number.send_replace(1);
+        assert!(!cache.synced() && cache.get("n/a").is_none() && cache.list_at(9, &scope, None).is_none());
+        assert!(cache.list(&scope, None).is_err() && cache.subscribe(&scope, None, Start::Present).is_err());
+        assert!(cache.wait_for(1).await.is_err());
+        cache.go_back(1);
+        assert!(!cache.synced() && reader.changes.recv().await.is_none() && cache.has_left(&reader));
+        cache.replace(5, Contents::new());
+        assert_eq!((cache.revision(), cache.list(&scope, None).expect("filled").iter().count()), (5, 0));
+        let next = cache.subscribe(&scope, None, Start::After(5)).expect("a subscription");
+        assert!(!cache.has_left(&next), "the next history");
     }
 
     #[test]

@@ -3,18 +3,23 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use machinery_storage::KeyValue;
+use machinery_storage::{History, KeyValue};
 
 use super::{Cache, Entry, Head};
 use crate::stored::Stored;
 
 /// Returns an empty cache. The only selectable field is the colour in the data.
 pub(crate) fn cache() -> Cache<ConfigMap> {
+    cache_of(History::only())
+}
+
+/// Returns an empty cache of a store with that history.
+pub(crate) fn cache_of(history: History) -> Cache<ConfigMap> {
     let colour = |object: &ConfigMap| object.data.as_ref()?.get("colour").cloned();
     let heads = move |object: &ConfigMap| {
-        Head::new(object, std::iter::once(colour(object).unwrap_or_default()), None)
+        Head::new(object, std::iter::once(colour(object).unwrap_or_default()), None, None)
     };
-    Cache::new("configmaps".to_owned(), Box::new(heads))
+    Cache::new("configmaps".to_owned(), Box::new(heads), Box::new(|_, _| None), history)
 }
 
 /// Returns an object as the cache keeps it, under a key such as `n/a`.

@@ -97,7 +97,11 @@ pub(crate) async fn handle(
     }
     let slot = exchange.take_slot();
     let response = response.map_body(|_, body| ReplyBody::new(body, slot, trail, span)).map_into_boxed_body();
-    finish(&core, &exchange.audit_id, response, &exchange.warnings())
+    let mut warnings = exchange.warnings();
+    if exchange.info.resource.is_some() && exchange.is_authenticated() {
+        warnings.extend(core.standing_warning.as_ref().and_then(|warning| warning()));
+    }
+    finish(&core, &exchange.audit_id, response, &warnings)
 }
 
 /// Returns the identifier of the request in the audit logs: that of the kube-apiserver or of the
@@ -186,6 +190,7 @@ async fn serve(exchange: &Exchange<'_>) -> Result<Reply, ApiError> {
             return Err(error);
         }
     };
+    exchange.authenticated();
     exchange.trace(&user);
     let rest = serve_user(exchange, user);
     match exchange.span() {

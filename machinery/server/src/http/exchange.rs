@@ -32,6 +32,10 @@ use crate::{
     status::Target,
 };
 
+/// Header of a list or watch about objects that cannot be read, and its only value.
+const UNREADABLE_OBJECTS: &str = "unreadable-objects";
+const SKIP: &str = "skip";
+
 /// The certificates that the client of a connection presented, its own first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerCertificates(pub(crate) Vec<CertificateDer<'static>>);
@@ -64,6 +68,8 @@ pub(crate) struct Exchange<'a> {
     payload: Cell<Option<web::Payload>>,
     /// Time until which the request may wait for slots.
     waits_until: Cell<Option<Instant>>,
+    /// True once the caller is known.
+    is_authenticated: Cell<bool>,
     /// Absent before authentication, and when nothing is traced.
     span: OnceLock<Arc<Span>>,
     /// Absent before authentication, and when the request is not recorded.
@@ -92,6 +98,7 @@ impl<'a> Exchange<'a> {
             slot: Cell::default(),
             payload: Cell::new(Some(payload)),
             waits_until: Cell::default(),
+            is_authenticated: Cell::default(),
             span: OnceLock::new(),
             trail: RefCell::default(),
         }
@@ -100,6 +107,12 @@ impl<'a> Exchange<'a> {
     /// A header of the request; empty when it is absent or no text.
     pub(crate) fn header(&self, name: &str) -> &'a str {
         self.request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// Returns true when the caller asks for lists and watches without the objects that cannot be read. It is
+    /// a header, because the caller's program must be able to do without them, whoever runs it.
+    pub(crate) fn skips_unreadable(&self) -> bool {
+        self.header(UNREADABLE_OBJECTS) == SKIP
     }
 
     /// Returns the headers in the types of the crate `http`, which the authenticators read. A bearer token
@@ -171,6 +184,16 @@ impl<'a> Exchange<'a> {
     /// Takes the slot out, to free it earlier or to keep it longer.
     pub(crate) fn take_slot(&self) -> Option<Slot> {
         self.slot.take()
+    }
+
+    /// Notes that the caller is known.
+    pub(crate) fn authenticated(&self) {
+        self.is_authenticated.set(true);
+    }
+
+    /// Returns true when the caller is known.
+    pub(crate) fn is_authenticated(&self) -> bool {
+        self.is_authenticated.get()
     }
 
     /// Starts the span of the request of that user, if requests are traced.

@@ -10,6 +10,8 @@ use crate::{ApiError, Reason};
 pub(crate) struct Check {
     pub(crate) name: String,
     pub(crate) healthy: bool,
+    /// Remark on a healthy check, for the verbose report. Anybody may read it.
+    pub(crate) note: Option<String>,
 }
 
 /// Splits the path of a probe: `("readyz", "storage")` for `/readyz/storage`. `None` for other paths.
@@ -41,7 +43,11 @@ pub(crate) fn report(probe: &str, only: &str, checks: &[Check], params: &Params)
     for check in chosen {
         // The cause is in the log: anybody may call a probe.
         let (sign, result) = if check.healthy { ('+', "ok") } else { ('-', "failed: reason withheld") };
-        text.extend(["[", &sign.to_string(), "]", &check.name, " ", result, "\n"]);
+        text.extend(["[", &sign.to_string(), "]", &check.name, " ", result]);
+        if let Some(note) = check.note.as_deref().filter(|_| check.healthy) {
+            text.extend([": ", note]);
+        }
+        text.push('\n');
     }
     let known = |name: &str| checks.iter().any(|check| check.name == name);
     let unknown: Vec<String> =
@@ -61,8 +67,11 @@ mod tests {
     type Answer = Option<(u16, &'static str)>;
 
     fn answer(only: &str, healthy: bool, query: &str) -> Option<(u16, String)> {
-        let checks = ["ping", "storage"]
-            .map(|name| Check { name: name.to_owned(), healthy: name == "ping" || healthy });
+        let checks = ["ping", "storage"].map(|name| Check {
+            name: name.to_owned(),
+            healthy: name == "ping" || healthy,
+            note: None,
+        });
         match report("readyz", only, &checks, &Params::parse(query).expect("a query")) {
             Ok(Reply::Text(code, text)) => Some((code.as_u16(), text)),
             _ => None,
@@ -89,6 +98,19 @@ mod tests {
         for (only, healthy, query, expected) in cases {
             let expected = expected.map(|(code, text)| (code, text.to_owned()));
             assert_eq!(answer(only, healthy, query), expected, "{only} {healthy} {query}");
+        }
+    }
+
+    #[test]
+    fn a_remark_on_a_healthy_check_is_in_the_verbose_report_only() {
+        let check = |healthy| Check { name: "ping".to_owned(), healthy, note: Some("one".to_owned()) };
+        for (healthy, query, expected) in [
+            (true, "verbose", "[+]ping ok: one\nreadyz check passed\n"),
+            (true, "", "ok"),
+            (false, "", "[-]ping failed: reason withheld\nreadyz check failed\n"),
+        ] {
+            let reply = report("readyz", "", &[check(healthy)], &Params::parse(query).expect("a query"));
+            assert!(matches!(reply, Ok(Reply::Text(_, text)) if text == expected), "{healthy} {query}");
         }
     }
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 use actix_web::web;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use machinery_openapi::patch_types;
 
 use super::{delete_options, exchange::Exchange};
 use crate::{
     ApiError, Reason, protobuf,
-    resource::{PatchKind, Syntax},
+    resource::{PatchKind, Resource, Syntax},
 };
 
 /// Kind of the body of a PATCH.
@@ -73,17 +74,15 @@ pub(crate) fn options_syntax(exchange: &Exchange<'_>) -> Result<delete_options::
     }
 }
 
-/// Returns the kind of the body of a PATCH.
-pub(crate) fn patch_body(exchange: &Exchange<'_>) -> Result<PatchBody, ApiError> {
+/// Returns the kind of the body of a PATCH of a resource.
+pub(crate) fn patch_body(exchange: &Exchange<'_>, resource: &dyn Resource) -> Result<PatchBody, ApiError> {
+    let strategic = resource.merges_strategically();
     match media_type(exchange).as_str() {
+        "application/strategic-merge-patch+json" if strategic => Ok(PatchBody::Patch(PatchKind::Strategic)),
         "application/json-patch+json" => Ok(PatchBody::Patch(PatchKind::Json)),
         "application/merge-patch+json" => Ok(PatchBody::Patch(PatchKind::Merge)),
         "application/apply-patch+yaml" => Ok(PatchBody::Apply),
-        _ => {
-            let accepted =
-                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
-            Err(unsupported(accepted))
-        }
+        _ => Err(unsupported(&patch_types(strategic).join(", "))),
     }
 }
 
@@ -92,7 +91,7 @@ pub(crate) fn body_syntax(exchange: &Exchange<'_>) -> Option<Syntax> {
     if exchange.info.verb != "patch" {
         return syntax(exchange).ok();
     }
-    match patch_body(exchange).ok()? {
+    match patch_body(exchange, exchange.served()?.resource.as_ref()).ok()? {
         PatchBody::Patch(_) => Some(Syntax::Json),
         PatchBody::Apply => Some(Syntax::Yaml),
     }

@@ -86,7 +86,7 @@ pub(crate) fn list_options(params: &Params, resource: &dyn Resource) -> Result<Q
         (None, Some(revision), None) if limit > 0 => Version::Exactly(revision),
         (None, Some(revision), _) => Version::AtLeast(revision),
     };
-    Ok(Query { version, selection, limit })
+    Ok(Query { version, selection, limit, skips_unreadable: false })
 }
 
 /// The options of a watch.
@@ -134,7 +134,7 @@ pub(crate) fn watch_options(params: &Params, resource: &dyn Resource) -> Result<
     };
     // A watch has no limit, but an unreadable one is an error for it, too.
     limit(params)?;
-    let query = Query { version, selection, limit: 0 };
+    let query = Query { version, selection, limit: 0, skips_unreadable: false };
     // As upstream (`SetListOptionsDefaults`): a watch from no revision or from 0 starts with the state, too.
     let starts_with_state = initial.unwrap_or(matches!(version, WatchFrom::Newest | WatchFrom::Any));
     let announce_initial = starts_with_state && bookmarks;

@@ -26,7 +26,8 @@ pub(crate) async fn list(
     resource: &dyn Resource,
 ) -> Result<Reply, ApiError> {
     let renderer = exchange.renderer(resource)?;
-    let query = list_options::list_options(&exchange.params, resource)?;
+    let mut query = list_options::list_options(&exchange.params, resource)?;
+    query.skips_unreadable = exchange.skips_unreadable();
     let context = exchange.enter(user, &WriteOptions::default());
     let listed = resource.list(&context, query).await?;
     Ok(Reply::ok(renderer.list(&listed)?))

@@ -48,7 +48,8 @@ pub(crate) async fn watch(
     resource: Arc<dyn Resource>,
 ) -> Result<Reply, ApiError> {
     let Renderer { form, encoding, .. } = exchange.renderer(resource.as_ref())?;
-    let options = list_options::watch_options(&exchange.params, resource.as_ref())?;
+    let mut options = list_options::watch_options(&exchange.params, resource.as_ref())?;
+    options.query.skips_unreadable = exchange.skips_unreadable();
     if encoding == Encoding::Yaml {
         let streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         return Err(not_acceptable(streams));
@@ -251,7 +252,12 @@ impl WatchStream {
     /// Sends the error to the client, as the last event.
     fn fail(&mut self, error: &ApiError) -> Option<Bytes> {
         self.phase = Phase::End;
-        tracing::error!(resource = self.target.qualified_resource(), %error, "watch failed");
+        let resource = self.target.qualified_resource();
+        if error.reason() == Reason::Expired {
+            tracing::debug!(resource, %error, "watch ended");
+        } else {
+            tracing::error!(resource, %error, "watch failed");
+        }
         render::error_event(self.encoding, &status(error, &self.target)).ok()
     }
 }

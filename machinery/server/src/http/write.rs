@@ -94,7 +94,7 @@ pub(crate) async fn patch(
     part: Part,
     bytes: Bytes,
 ) -> Result<Reply, ApiError> {
-    let body = input::patch_body(exchange)?;
+    let body = input::patch_body(exchange, resource)?;
     let renderer = exchange.renderer(resource)?;
     let options = WriteOptions::of_patch(&exchange.params, body)?;
     let context = exchange.enter(user, &options);
@@ -108,7 +108,7 @@ pub(crate) async fn patch(
         }
         return apply(exchange, &context, resource, name, part, &applied).await;
     };
-    let patch = Patch { bytes, kind, strictness: options.strictness };
+    let patch = Patch::new(kind, bytes, options.strictness)?;
     let item = resource.patch(&context, name, part, patch).await?;
     Ok(Reply::ok(renderer.object(&item)?))
 }

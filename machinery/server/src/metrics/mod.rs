@@ -43,7 +43,9 @@ struct Inner {
     bytes: Family<StoredLabels, Gauge>,
     namespace_objects: Family<StoredLabels, Gauge>,
     namespace_bytes: Family<StoredLabels, Gauge>,
+    unreadable: Family<StoredLabels, Gauge>,
     refused_writes: Family<StoredLabels, Counter>,
+    removed_objects: Family<StoredLabels, Counter>,
     ended_watches: Family<StoredLabels, Counter>,
     store: Family<StoreLabels, Histogram, fn() -> Histogram>,
     clock_ahead: Gauge<f64, AtomicU64>,
@@ -155,10 +157,11 @@ impl Metrics {
         let refused = Family::<LimitLabels, Counter>::default();
         let watches = Family::<WatchLabels, Gauge>::default();
         let watch_events = Family::<ResourceLabels, Counter>::default();
-        let [objects, bytes, namespace_objects, namespace_bytes] =
-            [(); 4].map(|()| Family::<StoredLabels, Gauge>::default());
+        let [objects, bytes, namespace_objects, namespace_bytes, unreadable] =
+            [(); 5].map(|()| Family::<StoredLabels, Gauge>::default());
         let clock_ahead = Gauge::<f64, AtomicU64>::default();
-        let [refused_writes, ended_watches] = [(); 2].map(|()| Family::<StoredLabels, Counter>::default());
+        let [refused_writes, removed_objects, ended_watches] =
+            [(); 3].map(|()| Family::<StoredLabels, Counter>::default());
         let store: Family<_, _, fn() -> Histogram> = Family::new_with_constructor(store_seconds as _);
         registry.register("apiserver_request", "Requests that were served", requests.clone());
         let help = "Duration of requests other than watches, in seconds";
@@ -176,8 +179,12 @@ impl Metrics {
         registry.register("apiserver_storage_largest_namespace_objects", help, namespace_objects.clone());
         let help = "Size of the objects of the namespace that has most of it";
         registry.register("apiserver_storage_largest_namespace_bytes", help, namespace_bytes.clone());
+        let help = "Stored objects that this version of the server cannot read";
+        registry.register("apiserver_storage_unreadable_objects", help, unreadable.clone());
         let help = "Writes that were refused because of a limit on the objects of the kind";
         registry.register("apiserver_storage_limit_refusals", help, refused_writes.clone());
+        let help = "Finished objects that were removed to make room for a write";
+        registry.register("apiserver_storage_limit_removals", help, removed_objects.clone());
         let help = "Watches that were ended because their client did not read fast enough";
         registry.register("apiserver_terminated_watchers", help, ended_watches.clone());
         let help = "Duration of calls of the store, in seconds";
@@ -200,7 +207,9 @@ impl Metrics {
             bytes,
             namespace_objects,
             namespace_bytes,
+            unreadable,
             refused_writes,
+            removed_objects,
             ended_watches,
             store,
             clock_ahead,
@@ -276,12 +285,16 @@ impl Metrics {
             (&self.0.bytes, usage.total.bytes),
             (&self.0.namespace_objects, usage.largest.objects),
             (&self.0.namespace_bytes, usage.largest.bytes),
+            (&self.0.unreadable, usage.unreadable),
         ];
         for (family, value) in gauges {
             family.get_or_create(labels).set(i64::try_from(value).unwrap_or(i64::MAX));
         }
-        let counters =
-            [(&self.0.refused_writes, usage.refused), (&self.0.ended_watches, usage.ended_watches)];
+        let counters = [
+            (&self.0.refused_writes, usage.refused),
+            (&self.0.removed_objects, usage.removed),
+            (&self.0.ended_watches, usage.ended_watches),
+        ];
         for (family, value) in counters {
             let counter = family.get_or_create(labels);
             counter.inc_by(value.saturating_sub(counter.get()));

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use machinery_storage::{
-    Operation, Outcome, Page, Precondition, Range, Read, Revisions, Store, StoreError, Transaction,
+    History, Operation, Outcome, Page, Precondition, Range, Read, Revisions, Store, StoreError, Transaction,
     WatchStream,
 };
 use machinery_tracing::Span;
@@ -112,6 +112,10 @@ impl Store for MeasuredStore {
 
     async fn compact(&self, revision: i64) -> Result<(), StoreError> {
         self.store.compact(revision).await
+    }
+
+    fn history(&self) -> History {
+        self.store.history()
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

@@ -111,19 +111,21 @@ impl ClaimPlan {
                 continue;
             };
             let holder = read(present);
-            match &holder {
-                Some(holder) if *holder != self.holder && holds(registry, holder, claim).await? => {
-                    let conflict = ClaimConflict {
-                        claim: claim.clone(),
-                        holder_namespace: holder.namespace.clone(),
-                        holder_name: holder.name.clone(),
-                    };
-                    return Err(registry.strategy.claim_conflict(object, &conflict));
-                }
-                _ => {
-                    tracing::warn!(key = present.key, ?holder, "stale claim taken over");
-                    stale.insert(claim.clone(), present.mod_revision);
-                }
+            let held = match &holder {
+                Some(holder) if *holder != self.holder => held(registry, holder, claim).await?,
+                _ => Held::No,
+            };
+            if held == Held::No {
+                tracing::warn!(key = present.key, ?holder, "stale claim taken over");
+                stale.insert(claim.clone(), present.mod_revision);
+            } else if let Some(holder) = holder {
+                let conflict = ClaimConflict {
+                    claim: claim.clone(),
+                    holder_namespace: holder.namespace,
+                    holder_name: holder.name,
+                    is_holder_unreadable: held == Held::Unreadable,
+                };
+                return Err(registry.strategy.claim_conflict(object, &conflict));
             }
         }
         Ok(())
@@ -143,15 +145,29 @@ impl ClaimPlan {
     }
 }
 
-/// Returns true when that object exists and still claims it.
-async fn holds<S: Strategy>(registry: &Registry<S>, holder: &Holder, claim: &str) -> Result<bool, ApiError> {
+/// State of a claim whose key names an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// The object is gone, or no longer claims it.
+    No,
+    /// The object claims it.
+    Yes,
+    /// The object exists and cannot be read. It released no claim, as far as anybody knows.
+    Unreadable,
+}
+
+/// Returns the state of a claim by what the store has of its holder.
+async fn held<S: Strategy>(registry: &Registry<S>, holder: &Holder, claim: &str) -> Result<Held, ApiError> {
     let key = registry.keys.object(&holder.namespace, &holder.name);
     let Some(found) = registry.store.get(&key).await?.found else {
-        return Ok(false);
+        return Ok(Held::No);
     };
-    let stored = registry.versions.read(&found)?;
+    let Ok(stored) = registry.versions.read(&found) else {
+        return Ok(Held::Unreadable);
+    };
     let same = kube::Resource::meta(&*stored).uid.as_deref() == Some(holder.uid.as_str());
-    Ok(same && registry.strategy.claims(&stored).iter().any(|held| held == claim))
+    let holds = same && registry.strategy.claims(&stored).iter().any(|held| held == claim);
+    Ok(if holds { Held::Yes } else { Held::No })
 }
 
 fn read(state: &KeyValue) -> Option<Holder> {

@@ -58,7 +58,7 @@ impl<S: Strategy> Registry<S> {
         name: &str,
         applied: &Applied,
     ) -> Result<Arc<Stored<S::Object>>, ApiError> {
-        let mut object = self.merge(context, Part::Main, name, None, applied)?;
+        let mut object = self.merge(context, Part::Main, name, None, applied).await?;
         // As upstream, the version of an object that is gone does not matter.
         kube::Resource::meta_mut(&mut object).resource_version = None;
         self.create_named(context, object, Tracking::Done).await
@@ -127,7 +127,7 @@ impl<S: Strategy> Registry<S> {
         let key = self.key_of(&object);
         let name = kube::Resource::meta(&object).name.clone().unwrap_or_default();
         let encoded = self.versions.encode(&mut object)?;
-        let reservation = self.reserve(context, &object, 0, Usage::object(encoded.len())).await?;
+        let reservation = self.reserve(context, &object, None, Usage::object(encoded.len())).await?;
         let mut stale = Stale::new();
         for attempt in 0..ATTEMPTS {
             let claims = self.strategy.claims(&object);

@@ -256,8 +256,12 @@ impl<S: Strategy> Registry<S> {
             for item in &page.items {
                 if let Some(key) = item.key.strip_prefix(self.keys.objects()).filter(|key| scope.covers(key))
                 {
-                    let entry = self.cache.entry(key, &self.versions.read(item)?)?;
-                    objects.insert(entry.key().clone(), entry);
+                    let read = self.versions.read(item).and_then(|stored| self.cache.entry(key, &stored));
+                    let entry = match read {
+                        Err(_) if scope.skips_unreadable() => self.cache.stand_in(key, item.mod_revision),
+                        read => Some(read?),
+                    };
+                    objects.extend(entry.map(|entry| (entry.key().clone(), entry)));
                 }
             }
             if page.remaining == 0 || page.items.is_empty() {

@@ -4,12 +4,14 @@ mod admit;
 mod claims;
 mod create;
 mod delete;
+mod entries;
 mod keys;
 mod list;
 mod metadata;
 mod ownership;
 mod projection;
 mod quota;
+mod room;
 mod scale;
 mod shared_reads;
 mod size;
@@ -46,7 +48,7 @@ pub(crate) use self::{
 use self::{ownership::ResetFields, quota::Quota, shared_reads::SharedReads};
 use crate::{
     Admission, ApiError, DeleteContext, Reason, RequestContext, Strategy,
-    cache::{self, Cache, Entry, Head, Heads, Scope, Usage},
+    cache::{self, Cache, Entry, Scope, Usage},
     resource_name::ResourceName,
     stored::{Stored, unshare},
     version::{KindVersion, Versions},
@@ -90,7 +92,8 @@ impl<S: Strategy> Registry<S> {
         let resource = ResourceName::of::<S::Object>();
         let keys = Keys::new(prefix, &resource);
         let strategy = Arc::new(strategy);
-        let cache = Arc::new(Cache::new(resource.to_string(), heads(strategy.clone())));
+        let (heads, stand_ins) = (entries::heads(strategy.clone()), entries::stand_ins(strategy.clone()));
+        let cache = Arc::new(Cache::new(resource.to_string(), heads, stand_ins, store.history()));
         let versions = Arc::new(Versions::new(strategy.versions(), strategy.stored_version()));
         let reset_fields = ResetFields::new(strategy.has_status());
         let replicas_paths = scale::replicas_paths(&*strategy, &versions);
@@ -135,7 +138,14 @@ impl<S: Strategy> Registry<S> {
     /// Returns the usage of the storage, for the metrics.
     pub(crate) fn usage(&self) -> StorageUsage {
         let (total, largest) = self.cache.summary();
-        StorageUsage { total, largest, refused: self.quota.refused(), ended_watches: self.cache.behind() }
+        StorageUsage {
+            total,
+            largest,
+            unreadable: self.cache.unreadable(),
+            refused: self.quota.refused(),
+            removed: self.quota.removed(),
+            ended_watches: self.cache.behind(),
+        }
     }
 
     /// Returns the number of objects in the watch cache.
@@ -366,18 +376,14 @@ pub(crate) struct StorageUsage {
     pub(crate) total: Usage,
     /// Largest number and size of any namespace.
     pub(crate) largest: Usage,
+    /// Number of objects that this version of the server cannot read.
+    pub(crate) unreadable: usize,
     /// Writes that were refused because of a limit.
     pub(crate) refused: u64,
+    /// Objects that gave way to writes.
+    pub(crate) removed: u64,
     /// Watches that were ended because their client fell behind.
     pub(crate) ended_watches: u64,
-}
-
-/// Returns what makes the heads of the objects of a strategy.
-fn heads<S: Strategy>(strategy: Arc<S>) -> Heads<S::Object> {
-    Box::new(move |object| {
-        let fields = strategy.selectable_fields().iter().map(|field| strategy.field(object, field));
-        Head::new(object, fields, strategy.shared_by(object))
-    })
 }
 
 /// Waits before a retry: not at all at first, then longer and at random, so that writers of one object do not

@@ -4,7 +4,12 @@
 //! nobody owns what the server sets. Source of the order: the handlers in
 //! `k8s.io/apiserver/pkg/endpoints/handlers`.
 
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry, jiff::Timestamp};
+use std::collections::{BTreeSet, HashMap};
+
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry},
+    jiff::Timestamp,
+};
 use machinery_apply::{ApplyError, FieldSet, PathElement, Writer};
 use serde_json::Value;
 
@@ -59,6 +64,11 @@ impl<S: Strategy> Registry<S> {
         if given.as_ref().is_some_and(|entries| self.check_record(entries).is_err()) {
             *given = None;
         }
+        if given.as_ref().is_some_and(|entries| {
+            self.takes_part(context, entries, old) || self.check_shares(entries).is_err()
+        }) {
+            *given = old.and_then(|old| kube::Resource::meta(&**old).managed_fields.clone());
+        }
         let version = self.version(context);
         let live = old.map(|old| self.value_of(context, old)).transpose()?;
         let written = self.value_of(context, object)?;
@@ -84,7 +94,8 @@ impl<S: Strategy> Registry<S> {
         entries: Vec<ManagedFieldsEntry>,
         is_apply: bool,
     ) -> Result<Option<Vec<ManagedFieldsEntry>>, ApiError> {
-        match self.check_record(&entries) {
+        let shares = if is_apply { self.check_shares(&entries) } else { Ok(()) };
+        match shares.and_then(|()| self.check_record(&entries)) {
             Err(error) if is_apply => Err(error),
             Ok(()) if !entries.is_empty() => Ok(Some(entries)),
             _ => Ok(None),
@@ -93,7 +104,7 @@ impl<S: Strategy> Registry<S> {
 
     /// Merges an applied configuration into the object of that name, and records the ownership. `old` is
     /// absent when the object does not exist.
-    pub(super) fn merge(
+    pub(super) async fn merge(
         &self,
         context: &RequestContext,
         part: Part,
@@ -106,7 +117,7 @@ impl<S: Strategy> Registry<S> {
         let api_version = version.name().api_version();
         let writer = writer(context, &api_version);
         let mut configuration = Value::clone(&applied.configuration);
-        self.strategy.complete_applied(context, &mut configuration);
+        self.strategy.complete_partial(context, name, &mut configuration).await?;
         let given = configuration.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         self.check_parts(given, &configuration, None)?;
         let merged = machinery_apply::apply(
@@ -149,13 +160,62 @@ impl<S: Strategy> Registry<S> {
     /// takes no room from the object's other parts. Any number of managers can apply: kube-apiserver, too,
     /// limits those of other operations only.
     fn check_record(&self, entries: &[ManagedFieldsEntry]) -> Result<(), ApiError> {
-        let limit = self.quota.limits().object_bytes.min(MAX_RECORD_BYTES);
+        self.check_record_size(&entries.iter().collect::<Vec<_>>(), self.record_limit(), "")
+    }
+
+    /// Refuses a record in which the applies of one user take more than a quarter of the room. Otherwise one
+    /// user, by the names of many managers, would leave no room for the applies of others.
+    fn check_shares(&self, entries: &[ManagedFieldsEntry]) -> Result<(), ApiError> {
+        let mut by_user: HashMap<String, Vec<&ManagedFieldsEntry>> = HashMap::new();
+        let applies = entries.iter().filter(|entry| entry.operation.as_deref() == Some("Apply"));
+        for entry in applies {
+            if let Some(owners) = self.owners(entry) {
+                by_user.entry(owners.into_iter().next().unwrap_or_default()).or_default().push(entry);
+            }
+        }
+        for (user, entries) in by_user {
+            let whose =
+                if user.is_empty() { "without a user".to_owned() } else { format!("by user {user:?}") };
+            self.check_record_size(&entries, self.record_limit() / 4, &format!(" for applies {whose}"))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the users whose list entries a part of a record names.
+    fn owners(&self, entry: &ManagedFieldsEntry) -> Option<BTreeSet<String>> {
+        let fields = entry.fields_v1.as_ref().map_or(&Value::Null, |FieldsV1(fields)| fields);
+        self.strategy.entry_owners(fields)
+    }
+
+    /// Returns true when a record that a caller sends makes it an owner of list entries of others.
+    fn takes_part(
+        &self,
+        context: &RequestContext,
+        given: &[ManagedFieldsEntry],
+        old: Option<&Stored<S::Object>>,
+    ) -> bool {
+        let known = old.and_then(|old| kube::Resource::meta(&**old).managed_fields.as_ref());
+        let new = given.iter().filter(|entry| known.is_none_or(|known| !known.contains(entry)));
+        let mut applied = new.filter(|entry| entry.operation.as_deref() == Some("Apply"));
+        applied.any(|entry| self.owners(entry).iter().flatten().any(|owner| *owner != context.user.name))
+    }
+
+    fn record_limit(&self) -> usize {
+        self.quota.limits().object_bytes.min(MAX_RECORD_BYTES)
+    }
+
+    fn check_record_size(
+        &self,
+        entries: &[&ManagedFieldsEntry],
+        limit: usize,
+        whose: &str,
+    ) -> Result<(), ApiError> {
         let size = serde_json::to_vec(entries)
             .map_err(|source| ApiError::internal("encoding metadata.managedFields", source))?
             .len();
         if size > limit {
             let message = format!(
-                "Request entity too large: metadata.managedFields of {} would have {size} bytes: limit is {limit}; a merge patch of managedFields to [{{}}] resets them",
+                "Request entity too large: metadata.managedFields of {} would have {size} bytes{whose}: limit is {limit}; a merge patch of managedFields to [{{}}] resets them",
                 self.resource
             );
             return Err(ApiError::status(Reason::RequestEntityTooLarge, message));

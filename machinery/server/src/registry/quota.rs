@@ -3,11 +3,15 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use super::{Keys, Registry};
+use super::{
+    Keys, Registry,
+    room::{MAX_WAIT, Rooms},
+};
 use crate::{
-    ApiError, Cause, Reason, RequestContext, Strategy,
+    ApiError, Cause, Reason, RequestContext, Stored, Strategy,
     cache::{Cache, Usage},
 };
 
@@ -22,7 +26,8 @@ use crate::{
 ///
 /// # What counts
 ///
-/// Every stored object counts with all its bytes, including its status and finished objects. A limit is
+/// Every stored object counts with all its bytes, including its status and finished objects. Where a limit
+/// leaves no room, objects that the strategy calls removable give way ([`Strategy::removable`]). A limit is
 /// checked when a caller creates an object, and when an update by a caller makes one larger. Status updates,
 /// deletions and the server's own changes count but are never refused, so that admitted objects can be
 /// finished. Each replica counts the objects of its watch cache and its own writes in progress. Writes in
@@ -52,28 +57,61 @@ impl ObjectLimits {
     };
 }
 
+/// One of the limits on the objects of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limit {
+    NamespaceObjects,
+    NamespaceBytes,
+    TotalBytes,
+    UserObjects,
+    UserBytes,
+}
+
+impl Limit {
+    /// Returns the reason of the cause in a refusal.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::NamespaceObjects => "NamespaceObjectLimit",
+            Self::NamespaceBytes => "NamespaceByteLimit",
+            Self::TotalBytes => "TotalByteLimit",
+            Self::UserObjects => "UserObjectLimit",
+            Self::UserBytes => "UserByteLimit",
+        }
+    }
+}
+
 /// The limit that a write would exceed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Exceeded {
-    /// Reason of the cause: what is limited.
-    reason: &'static str,
+pub(super) struct Exceeded {
+    pub(super) limit: Limit,
     unit: String,
     requested: usize,
     used: usize,
-    limit: usize,
+    /// Number without the reserve.
+    most: usize,
+    /// Number that the write may use: with the reserve, if that is open to it.
+    allowed: usize,
     /// True when it would exceed the limit with the reserve too.
-    reserve: bool,
+    pub(super) reserve: bool,
+}
+
+impl Exceeded {
+    /// Returns the number or size by which the write exceeds what it may use.
+    pub(super) fn excess(&self) -> usize {
+        self.used.saturating_add(self.requested).saturating_sub(self.allowed)
+    }
 }
 
 /// A limit, and the use of it.
 struct Check {
-    reason: &'static str,
+    limit: Limit,
     unit: String,
     requested: usize,
     used: usize,
-    /// Limit without the reserve.
+    /// Number without the reserve.
     ordinary: usize,
-    limit: usize,
+    /// Number with the reserve.
+    most: usize,
 }
 
 /// Limits of a kind, and the writes that the watch cache does not show yet.
@@ -81,12 +119,14 @@ struct Check {
 pub(super) struct Quota {
     limits: ObjectLimits,
     pending: Arc<Mutex<Pending>>,
+    rooms: Rooms,
 }
 
 #[derive(Debug, Default)]
 struct Pending {
     next: u64,
     refused: u64,
+    removed: u64,
     writes: HashMap<u64, Write>,
 }
 
@@ -137,16 +177,31 @@ fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
 
 impl Quota {
     pub(super) fn new(limits: ObjectLimits) -> Self {
-        Self { limits, pending: Arc::default() }
+        Self { limits, pending: Arc::default(), rooms: Rooms::default() }
     }
 
     pub(super) fn limits(&self) -> &ObjectLimits {
         &self.limits
     }
 
+    /// Returns the locks of the writes that make room.
+    pub(super) fn rooms(&self) -> &Rooms {
+        &self.rooms
+    }
+
     /// Number of writes that were refused.
     pub(super) fn refused(&self) -> u64 {
         lock(&self.pending).refused
+    }
+
+    /// Number of objects that gave way to writes.
+    pub(super) fn removed(&self) -> u64 {
+        lock(&self.pending).removed
+    }
+
+    /// Counts objects that gave way.
+    pub(super) fn count_removals(&self, number: usize) {
+        lock(&self.pending).removed += number as u64;
     }
 
     fn is_unlimited(&self) -> bool {
@@ -181,51 +236,45 @@ impl Quota {
             (name, sum(&mut pending.writes.values().filter(same).filter(open), shown))
         });
         let limits = &self.limits;
-        let check = |reason, unit: &str, requested, used, limit: usize| Check {
-            reason,
+        let check = |limit, unit: &str, requested, used, most: usize| Check {
+            limit,
             unit: unit.to_owned(),
             requested,
             used,
-            ordinary: limit - limit / 4,
-            limit,
+            ordinary: most - most / 4,
+            most,
         };
         let mut checks = vec![
             check(
-                "NamespaceObjectLimit",
+                Limit::NamespaceObjects,
                 "objects of the namespace",
                 added.objects,
                 own.objects,
                 limits.namespace_objects,
             ),
             check(
-                "NamespaceByteLimit",
+                Limit::NamespaceBytes,
                 "bytes of the namespace",
                 added.bytes,
                 own.bytes,
                 limits.namespace_bytes,
             ),
-            check("TotalByteLimit", "bytes of all namespaces", added.bytes, total.bytes, limits.total_bytes),
+            check(Limit::TotalBytes, "bytes of all namespaces", added.bytes, total.bytes, limits.total_bytes),
         ];
         if let Some((name, own)) = of_sharer {
-            let share = |reason, what: &str, requested, used, limit: usize| Check {
-                ordinary: limit / 4,
-                ..check(reason, &format!("{what} of user {name:?}"), requested, used, limit)
+            let share = |limit, what: &str, requested, used, most: usize| Check {
+                ordinary: most / 4,
+                ..check(limit, &format!("{what} of user {name:?}"), requested, used, most)
             };
             let (objects, bytes) = (limits.namespace_objects, limits.namespace_bytes);
-            checks.push(share("UserObjectLimit", "objects", added.objects, own.objects, objects));
-            checks.push(share("UserByteLimit", "bytes", added.bytes, own.bytes, bytes));
+            checks.push(share(Limit::UserObjects, "objects", added.objects, own.objects, objects));
+            checks.push(share(Limit::UserBytes, "bytes", added.bytes, own.bytes, bytes));
         }
-        for Check { reason, unit, requested, used, ordinary, limit } in checks {
-            let most = if with_reserve { limit } else { ordinary };
-            if requested > 0 && used.saturating_add(requested) > most {
-                return Err(Exceeded {
-                    reason,
-                    unit,
-                    requested,
-                    used,
-                    limit: ordinary,
-                    reserve: with_reserve,
-                });
+        for Check { limit, unit, requested, used, ordinary, most } in checks {
+            let allowed = if with_reserve { most } else { ordinary };
+            if requested > 0 && used.saturating_add(requested) > allowed {
+                let (most, reserve) = (ordinary, with_reserve);
+                return Err(Exceeded { limit, unit, requested, used, most, allowed, reserve });
             }
         }
         let number = pending.next;
@@ -239,6 +288,10 @@ impl Quota {
 impl<S: Strategy> Registry<S> {
     /// Reserves room for a write by a caller; `None` when the kind has no limits.
     ///
+    /// A caller without room first gets that of objects whose work is done, then, if it may, the reserve.
+    /// While another write makes room in the namespace it does not wait for that before the reserve. A
+    /// caller that finds the reserve used up, or may not use it, waits for a short time.
+    ///
     /// # Errors
     ///
     /// `Forbidden` with the limit as its cause.
@@ -246,7 +299,7 @@ impl<S: Strategy> Registry<S> {
         &self,
         context: &RequestContext,
         object: &S::Object,
-        base: i64,
+        old: Option<&Stored<S::Object>>,
         added: Usage,
     ) -> Result<Option<Reservation>, ApiError> {
         if self.quota.is_unlimited() || added == Usage::default() {
@@ -259,6 +312,7 @@ impl<S: Strategy> Registry<S> {
         let try_reserve = |with_reserve| {
             let (namespace, user) = (context.namespace.clone(), user.clone());
             let key = Keys::relative(&namespace, &name);
+            let base = old.map_or(0, Stored::revision);
             let write = Write { namespace, key, base, usage: added, user, revision: None };
             self.quota.reserve(&self.cache, write, with_reserve)
         };
@@ -268,19 +322,39 @@ impl<S: Strategy> Registry<S> {
             self.catch_up().await?;
             result = try_reserve(false);
         }
-        if result.is_err() && self.strategy.may_use_reserve(context, object).await? {
-            result = try_reserve(true);
+        let mut exceeded = match result {
+            Ok(reservation) => return Ok(Some(reservation)),
+            Err(exceeded) => exceeded,
+        };
+        let made = self.make_room(context, &exceeded, Duration::ZERO, || try_reserve(false)).await?;
+        let was_busy = made.is_none();
+        match made {
+            Some(Ok(reservation)) => return Ok(reservation),
+            Some(Err(still)) => exceeded = still,
+            None => {}
         }
-        result.map(Some).map_err(|exceeded| {
-            lock(&self.quota.pending).refused += 1;
-            self.exceeded(context, &name, &exceeded)
-        })
+        let with_reserve = self.strategy.may_use_reserve(context, object, old.map(|old| &**old)).await?;
+        if with_reserve {
+            exceeded = match try_reserve(true) {
+                Ok(reservation) => return Ok(Some(reservation)),
+                Err(exceeded) => exceeded,
+            };
+        }
+        if was_busy || with_reserve {
+            match self.make_room(context, &exceeded, MAX_WAIT, || try_reserve(with_reserve)).await? {
+                Some(Ok(reservation)) => return Ok(reservation),
+                Some(Err(still)) => exceeded = still,
+                None => {}
+            }
+        }
+        lock(&self.quota.pending).refused += 1;
+        Err(self.exceeded(context, &name, &exceeded))
     }
 
     fn exceeded(&self, context: &RequestContext, name: &str, exceeded: &Exceeded) -> ApiError {
-        let Exceeded { reason, unit, requested, used, limit, reserve } = exceeded;
+        let Exceeded { limit, unit, requested, used, most, reserve, .. } = exceeded;
         let reserve = if *reserve { ", and the reserve is used up" } else { "" };
-        let detail = format!("{unit}: requested {requested}, used {used}, limit {limit}{reserve}");
+        let detail = format!("{unit}: requested {requested}, used {used}, limit {most}{reserve}");
         tracing::info!(
             namespace = context.namespace,
             user = context.user.name,
@@ -293,7 +367,7 @@ impl<S: Strategy> Registry<S> {
                 "{} {name:?} is forbidden: exceeded the limit on {detail}; delete objects that are no longer needed",
                 self.resource
             ),
-            causes: vec![Cause { reason: (*reason).to_owned(), message: detail, field: String::new() }],
+            causes: vec![Cause { reason: limit.reason().to_owned(), message: detail, field: String::new() }],
             retry_after_seconds: None,
         }
     }

@@ -132,7 +132,7 @@ impl Drop for Reader {
 mod tests {
     use async_trait::async_trait;
     use futures::future::join_all;
-    use machinery_storage::{Outcome, Page, Range, Read, Revisions, Transaction, WatchStream};
+    use machinery_storage::{History, Outcome, Page, Range, Read, Revisions, Transaction, WatchStream};
     use tokio::sync::Semaphore;
 
     use super::*;
@@ -193,6 +193,10 @@ mod tests {
 
         async fn compact(&self, _: i64) -> Result<(), StoreError> {
             Err(not_asked())
+        }
+
+        fn history(&self) -> History {
+            History::only()
         }
 
         async fn ready(&self) -> Result<(), StoreError> {

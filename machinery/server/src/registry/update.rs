@@ -58,7 +58,7 @@ impl<S: Strategy> Decision<S> for Update<S::Object> {
             Change::Make(make) => make(old)?,
             Change::Apply(applied) => {
                 let name = kube::Resource::meta(&**old).name.as_deref().unwrap_or_default();
-                registry.merge(context, self.part, name, Some(old), applied)?
+                registry.merge(context, self.part, name, Some(old), applied).await?
             }
         };
         let old_meta = kube::Resource::meta(&**old);

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{Registry, projection::Projection};
 use crate::{
     ApiError, Object, Reason, Strategy,
-    cache::{Change, Entry, Scope, Snapshot, Start, Subscription},
+    cache::{self, Change, Entry, Scope, Snapshot, Start, Subscription},
     item::Item,
 };
 
@@ -54,6 +54,10 @@ pub(crate) trait Watching: Send {
 
     /// Returns the next events, at least one. `None` when the watch was ended because its reader fell behind
     /// or the cache was filled again. Nothing is lost when the call is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `Expired` when the store went back.
     async fn next(&mut self) -> Result<Option<Vec<WatchEvent>>, ApiError>;
 
     /// Returns waiting events, and the revision up to which nothing else happened. There is no revision when
@@ -91,7 +95,10 @@ impl<S: Strategy> Watching for Watch<S> {
                 return Ok(Some(events));
             }
             if self.received.is_empty() {
-                let Some(change) = self.subscription.changes.recv().await else { return Ok(None) };
+                let Some(change) = self.subscription.changes.recv().await else {
+                    let left = self.registry.cache.has_left(&self.subscription);
+                    return if left { Err(cache::went_back()) } else { Ok(None) };
+                };
                 self.received.push_back(change);
                 self.subscription.take_waiting(&mut self.received, BATCH_BYTES);
             }

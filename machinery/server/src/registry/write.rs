@@ -135,7 +135,7 @@ impl<S: Strategy> Registry<S> {
         let size = encoded.as_ref().map_or(0, Bytes::len);
         let growth = if limited { size.saturating_sub(old.size()) } else { 0 };
         let added = Usage { objects: 0, bytes: growth };
-        let reservation = self.reserve(context, &object, old.revision(), added).await?;
+        let reservation = self.reserve(context, &object, Some(old), added).await?;
         let after = if removed { Vec::new() } else { self.strategy.claims(&object) };
         let before = self.strategy.claims(old);
         let plan = ClaimPlan::new(self, kube::Resource::meta(&object), before, after, stale).await?;

@@ -41,6 +41,8 @@ pub(crate) struct Query<V> {
     pub(crate) selection: Selection,
     /// Maximum number of objects; 0 for all.
     pub(crate) limit: usize,
+    /// True when objects that cannot be read are left out; otherwise one of them fails the request.
+    pub(crate) skips_unreadable: bool,
 }
 
 /// State that a single read shows.
@@ -75,6 +77,10 @@ pub(crate) trait Resource: Send + Sync {
     fn columns(&self) -> &'static [Column];
     /// Returns the table cells of an item of this kind.
     fn cells(&self, item: &dyn DecodedItem) -> Vec<Value>;
+    /// Returns true when the schema of the kind has merge keys for strategic merge patches.
+    fn merges_strategically(&self) -> bool {
+        false
+    }
     /// Returns the subresource `scale`, if the kind has one.
     fn scale(&self) -> Option<Arc<dyn Resource>> {
         None

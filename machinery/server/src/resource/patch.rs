@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use machinery_merge::{
-    DecodeError, Parsed, PatchError, Patched, Strictness, decode_parsed, json_patch, merge_patch,
+    DecodeError, Parsed, PatchError, Patched, StrategicPatch, Strictness, decode_parsed, json_patch,
+    merge_patch,
 };
 use machinery_openapi::Structure;
+use machinery_schema::Schema;
 use machinery_validation::{FieldError, FieldPath};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -23,17 +25,45 @@ pub(crate) enum PatchKind {
     Json,
     /// RFC 7386.
     Merge,
+    /// A merge patch that merges lists by the keys of their items.
+    Strategic,
 }
 
 /// Patch in a request body.
 #[derive(Clone, Debug)]
 pub(crate) struct Patch {
-    pub(crate) bytes: Bytes,
-    pub(crate) kind: PatchKind,
-    pub(crate) strictness: Strictness,
+    content: Content,
+    strictness: Strictness,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Json(Bytes),
+    Merge(Bytes),
+    Strategic(StrategicPatch),
 }
 
 impl Patch {
+    /// Returns the patch in a body. Only a strategic merge patch is parsed now.
+    pub(crate) fn new(kind: PatchKind, bytes: Bytes, strictness: Strictness) -> Result<Self, ApiError> {
+        let content = match kind {
+            PatchKind::Json => Content::Json(bytes),
+            PatchKind::Merge => Content::Merge(bytes),
+            PatchKind::Strategic => {
+                Content::Strategic(StrategicPatch::parse(&bytes).map_err(|error| patch_error(&error))?)
+            }
+        };
+        Ok(Self { content, strictness })
+    }
+
+    /// Returns the content of a strategic merge patch, for a strategy that fills in keys of list items.
+    pub(super) fn strategic_mut(&mut self) -> Option<&mut Value> {
+        match &mut self.content {
+            Content::Strategic(patch) => Some(patch.content_mut()),
+            Content::Json(_) | Content::Merge(_) => None,
+        }
+    }
+
     /// Returns a document with the patch applied. Dropped fields become warnings.
     pub(crate) fn apply<O: Object>(
         &self,
@@ -42,7 +72,8 @@ impl Patch {
         document: &Value,
     ) -> Result<O, ApiError> {
         let resource = ResourceName::of::<O>();
-        let Patched { value, mut findings } = self.patched(document)?;
+        let Patched { value, mut findings, removes_only_named_items } =
+            self.patched(document, kind.shape())?;
         let checked = self
             .check_version(&resource, document, &value)
             .and_then(|()| check_type(&resource, &value))
@@ -65,7 +96,7 @@ impl Patch {
         self.report(context, findings)?;
         let mut object = without_empty_metadata(decoded.value);
         let meta = kube::Resource::meta_mut(&mut object);
-        if !self.names_version() {
+        if !self.names_version() && !removes_only_named_items {
             meta.resource_version = None;
         }
         if !context.subresource.is_empty() {
@@ -74,11 +105,12 @@ impl Patch {
         Ok(object)
     }
 
-    /// Returns a document with the patch applied, whatever it is then.
-    pub(super) fn patched(&self, document: &Value) -> Result<Patched, ApiError> {
-        let patched = match self.kind {
-            PatchKind::Json => json_patch(document, &self.bytes),
-            PatchKind::Merge => merge_patch(document, &self.bytes),
+    /// Returns a document of that shape with the patch applied, whatever it is then.
+    pub(super) fn patched(&self, document: &Value, shape: &Schema) -> Result<Patched, ApiError> {
+        let patched = match &self.content {
+            Content::Json(bytes) => json_patch(document, bytes),
+            Content::Merge(bytes) => merge_patch(document, bytes),
+            Content::Strategic(patch) => patch.apply(document, shape),
         };
         patched.map_err(|error| patch_error(&error))
     }
@@ -115,7 +147,8 @@ impl Patch {
 
     /// Refuses a body that is no JSON, whatever the object is.
     pub(crate) fn check_syntax(&self) -> Result<(), ApiError> {
-        let parsed: Result<IgnoredAny, _> = serde_json::from_slice(&self.bytes);
+        let (Content::Json(bytes) | Content::Merge(bytes)) = &self.content else { return Ok(()) };
+        let parsed: Result<IgnoredAny, _> = serde_json::from_slice(bytes);
         parsed
             .map(|_| ())
             .map_err(|error| ApiError::status(Reason::BadRequest, format!("the patch is malformed: {error}")))
@@ -125,10 +158,12 @@ impl Patch {
     /// it. The one in a patched object is the server's else.
     fn names_version(&self) -> bool {
         const PATH: &str = "/metadata/resourceVersion";
-        let Ok(patch) = serde_json::from_slice::<Value>(&self.bytes) else { return false };
-        match self.kind {
-            PatchKind::Merge => patch.pointer(PATH).is_some_and(Value::is_string),
-            PatchKind::Json => patch.as_array().into_iter().flatten().any(|operation| {
+        let names_it = |patch: &Value| patch.pointer(PATH).is_some_and(Value::is_string);
+        let parse = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
+        match &self.content {
+            Content::Strategic(patch) => names_it(patch.content()),
+            Content::Merge(bytes) => names_it(&parse(bytes)),
+            Content::Json(bytes) => parse(bytes).as_array().into_iter().flatten().any(|operation| {
                 let whole = operation["path"] == "" || operation["path"] == "/metadata";
                 operation["path"] == PATH || (whole && operation["op"] != "test")
             }),
@@ -177,10 +212,13 @@ fn with_changes(
 fn patch_error(error: &PatchError) -> ApiError {
     let reason = match error {
         PatchError::Malformed { .. } => Reason::BadRequest,
-        PatchError::TooManyOperations { .. } | PatchError::CopiesTooMuch { .. } => {
-            Reason::RequestEntityTooLarge
+        PatchError::TooManyOperations { .. }
+        | PatchError::CopiesTooMuch { .. }
+        | PatchError::TooManyItems { .. }
+        | PatchError::TooManyComparisons { .. } => Reason::RequestEntityTooLarge,
+        PatchError::Inapplicable { .. } | PatchError::Unmergeable { .. } => {
+            return invalid_patch(error.to_string());
         }
-        PatchError::Inapplicable { .. } => return invalid_patch(error.to_string()),
     };
     ApiError::status(reason, error.to_string())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use machinery_openapi::Structure;
 use schemars::Schema;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,7 @@ use super::{
 use crate::{
     Admission, ApiError, Column, DeleteContext, DeleteOptions, KindInfo, Reason, Registry, RequestContext,
     Strategy, Verb,
+    cache::Scope,
     item::{DecodedItem, Item},
     registry::{Listed, Part, Selected, Selection, StorageUsage, Version, WatchFrom, Watching},
     resource_name::ResourceName,
@@ -36,6 +38,11 @@ impl<S: Strategy> StoredResource<S> {
             Arc::new(Self { registry: registry.clone(), version: version.clone(), is_hub: at == 0 })
         };
         versions.map(resource).collect()
+    }
+
+    fn scope<V>(&self, context: &RequestContext, query: &Query<V>) -> Scope {
+        let scope = self.registry.scope(&context.namespace, query.selection.name());
+        scope.skipping_unreadable(query.skips_unreadable)
     }
 
     fn projection(&self, selection: Selection) -> Selected<S> {
@@ -63,6 +70,10 @@ impl<S: Strategy> Resource for StoredResource<S> {
 
     fn schema(&self) -> Schema {
         self.version.schema()
+    }
+
+    fn merges_strategically(&self) -> bool {
+        self.version.structure().is_ok_and(Structure::merges_strategically)
     }
 
     fn is_selectable(&self, field: &str) -> bool {
@@ -128,7 +139,7 @@ impl<S: Strategy> Resource for StoredResource<S> {
     }
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
-        let scope = self.registry.scope(&context.namespace, query.selection.name());
+        let scope = self.scope(context, &query);
         let projection = self.projection(query.selection);
         self.registry.list_items(&scope, query.version, query.limit, &projection).await
     }
@@ -138,7 +149,7 @@ impl<S: Strategy> Resource for StoredResource<S> {
         context: &Arc<RequestContext>,
         query: Query<WatchFrom>,
     ) -> Result<Box<dyn Watching>, ApiError> {
-        let scope = self.registry.scope(&context.namespace, query.selection.name());
+        let scope = self.scope(context, &query);
         let projection = self.projection(query.selection);
         self.registry.watch_items(&scope, query.version, Box::new(projection)).await
     }
@@ -172,8 +183,11 @@ impl<S: Strategy> Resource for StoredResource<S> {
         context: &Arc<RequestContext>,
         name: &str,
         part: Part,
-        patch: Patch,
+        mut patch: Patch,
     ) -> Result<Arc<dyn Item>, ApiError> {
+        if let Some(content) = patch.strategic_mut() {
+            self.registry.strategy().complete_partial(context, name, content).await?;
+        }
         let (version, context_of_patch, patch_of_make) =
             (self.version.clone(), context.clone(), patch.clone());
         let make =

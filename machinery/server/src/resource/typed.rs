@@ -1,6 +1,7 @@
 //! Bodies of types that Kubernetes itself has, such as `Scale`. As upstream, nothing but the type is checked.
 
 use machinery_merge::{Parsed, Strictness, decode_parsed};
+use machinery_schema::Schema;
 use serde_json::Value;
 
 use super::{
@@ -22,14 +23,15 @@ pub(crate) fn decode_typed<O: Object>(context: &RequestContext, body: &Body) -> 
     Ok(decoded.value)
 }
 
-/// Returns a document with a patch applied. Dropped fields become warnings.
+/// Returns a document of that shape with a patch applied. Dropped fields become warnings.
 pub(crate) fn patch_typed<O: Object>(
     context: &RequestContext,
     patch: &Patch,
     document: &Value,
+    shape: &Schema,
 ) -> Result<O, ApiError> {
     let resource = ResourceName::of::<O>();
-    let mut patched = patch.patched(document)?;
+    let mut patched = patch.patched(document, shape)?;
     check_type(&resource, &patched.value)?;
     drop_types(&mut patched.value);
     let parsed = Parsed { value: patched.value, ..Parsed::default() };

@@ -160,7 +160,7 @@ impl<V: View> Resource for ViewResource<V> {
 
     async fn list(&self, context: &Arc<RequestContext>, query: Query<Version>) -> Result<Listed, ApiError> {
         self.view.admit(context)?;
-        let scope = self.scope(context, &query.selection);
+        let scope = self.scope(context, &query.selection).skipping_unreadable(query.skips_unreadable);
         let projection = self.projection(context, query.selection);
         self.source.list_items(&scope, query.version, query.limit, &projection).await
     }
@@ -171,7 +171,7 @@ impl<V: View> Resource for ViewResource<V> {
         query: Query<WatchFrom>,
     ) -> Result<Box<dyn Watching>, ApiError> {
         self.view.admit(context)?;
-        let scope = self.scope(context, &query.selection);
+        let scope = self.scope(context, &query.selection).skipping_unreadable(query.skips_unreadable);
         let projection = self.projection(context, query.selection);
         self.source.watch_items(&scope, query.version, Box::new(projection)).await
     }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Server, ServerOptions,
-    core::{Core, Served},
+    core::{Core, Served, StandingWarning},
     described, scale_paths,
     write_probe::WriteProbe,
 };
@@ -84,6 +84,7 @@ pub struct ServerBuilder {
     namespaces: Option<Arc<dyn Namespaces>>,
     metrics: Metrics,
     write_probe: Option<WriteProbe>,
+    standing_warning: Option<StandingWarning>,
     audit: Option<(Policy, Arc<AuditLog>)>,
     traces: Option<Traces>,
     admission: Option<Arc<dyn Admission>>,
@@ -102,6 +103,7 @@ impl ServerBuilder {
             namespaces: None,
             metrics: Metrics::new(),
             write_probe: None,
+            standing_warning: None,
             audit: None,
             traces: None,
             admission: None,
@@ -164,6 +166,12 @@ impl ServerBuilder {
     /// other servers of the store.
     pub fn write_probe(mut self, store: Arc<dyn Store>) -> Self {
         self.write_probe = Some(WriteProbe::new(store));
+        self
+    }
+
+    /// Adds a warning to each reply about a resource while that function returns one.
+    pub fn standing_warning(mut self, warning: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        self.standing_warning = Some(Box::new(warning));
         self
     }
 
@@ -252,6 +260,7 @@ impl ServerBuilder {
             auditor,
             traces: self.traces,
             write_probe: self.write_probe,
+            standing_warning: self.standing_warning,
             storage: Mutex::default(),
             stopping: CancellationToken::new(),
             shutdown: CancellationToken::new(),

@@ -1,7 +1,7 @@
 //! State that the requests share.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -48,6 +48,9 @@ impl Served {
     }
 }
 
+/// Warning for the callers of all resources, while there is one.
+pub(crate) type StandingWarning = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
 /// State that the requests share.
 pub(crate) struct Core {
     pub(crate) options: ServerOptions,
@@ -67,6 +70,7 @@ pub(crate) struct Core {
     /// Absent when nothing is audited.
     pub(crate) auditor: Option<Auditor>,
     pub(crate) write_probe: Option<WriteProbe>,
+    pub(crate) standing_warning: Option<StandingWarning>,
     /// Time and result of the last readiness check of the storage.
     pub(crate) storage: Mutex<Option<(Instant, bool)>>,
     /// Canceled when the server is to end. `/readyz` fails from then on.
@@ -82,7 +86,7 @@ impl Core {
 
     /// Returns the checks of a probe: `livez` reports that the process works, the others that it can serve.
     pub(crate) async fn checks(&self, probe: &str) -> Vec<Check> {
-        let check = |name: &str, healthy: bool| Check { name: name.to_owned(), healthy };
+        let check = |name: &str, healthy: bool| Check { name: name.to_owned(), healthy, note: None };
         let mut checks = vec![check("ping", true)];
         if probe == "livez" {
             return checks;
@@ -107,9 +111,22 @@ impl Core {
             if let Some(probe) = &self.write_probe {
                 checks.push(check("clock", probe.clocks_agree()));
             }
+            // One bad object takes no API down: its other objects are served.
+            checks.push(Check { note: self.unreadable(), ..check("unreadable-objects", true) });
             checks.push(check("shutdown", !self.stopping.is_cancelled()));
         }
         checks
+    }
+
+    /// Returns the kinds of the objects that cannot be read, with their numbers. Their names are for callers
+    /// who may list them.
+    fn unreadable(&self) -> Option<String> {
+        let counts = self.resources.values().filter_map(|served| {
+            let count = served.resource.usage().map_or(0, |usage| usage.unreadable);
+            (count > 0).then(|| format!("{count} of {} cannot be read", served.resource.name()))
+        });
+        let counts: BTreeSet<String> = counts.collect();
+        (!counts.is_empty()).then(|| counts.into_iter().collect::<Vec<_>>().join(", "))
     }
 
     /// Returns true when the store of every kind answers. Any client may probe, so the store is asked at most

@@ -41,18 +41,22 @@ struct Writes {
     last: Option<(DateTime<Utc>, Instant)>,
     /// Last write of any server, as found at the start.
     found: Option<DateTime<Utc>>,
-    /// First write after a time in which the store took none.
+    /// First write after a time in which the store took none, or after the store went back.
     recovered: Option<DateTime<Utc>>,
+    /// Number of the store's history at the last write.
+    history: u64,
 }
 
 impl Writes {
     /// Records a write. The one before can be of another process, or of the process before this one.
-    fn add(&mut self, time: DateTime<Utc>, moment: Instant) {
+    fn add(&mut self, time: DateTime<Utc>, moment: Instant, history: u64) {
         let gap = match (self.last, self.found) {
             (Some((_, before)), _) => Some(moment.duration_since(before)),
             (None, found) => found.and_then(|before| (time - before).to_std().ok()),
         };
-        if gap.is_some_and(|gap| gap > TOLERATED) {
+        // Clients wrote what a store that went back has lost. They need time to write it again.
+        let went_back = std::mem::replace(&mut self.history, history) != history;
+        if went_back || gap.is_some_and(|gap| gap > TOLERATED) {
             self.recovered = Some(time);
         }
         self.last = Some((time, moment));
@@ -103,7 +107,7 @@ impl WriteProbe {
         let (began, moment) = (Utc::now(), Instant::now());
         let put = Operation::Put(format!("{PREFIX}{}", self.name), Bytes::from(text(began)));
         self.commit(put).await?;
-        self.writes().add(began, moment);
+        self.writes().add(began, moment, self.store.history().number());
         Ok(())
     }
 
@@ -167,7 +171,8 @@ impl WriteProbe {
         self.writes().last.map_or_else(|| "never".to_owned(), |(time, _)| text(time))
     }
 
-    /// Time at which the store took writes again after more than 5 s without one, if that happened.
+    /// Time at which the store took writes again after more than 5 s without one, or after it went back, if
+    /// that happened.
     pub(crate) fn recovered(&self) -> Option<String> {
         self.writes().recovered.map(text)
     }
@@ -191,19 +196,23 @@ mod tests {
         let time = |second| epoch + Duration::from_secs(second);
         let moment = |second| start + Duration::from_secs(second);
         let mut fresh = Writes::default();
-        fresh.add(time(100), moment(0));
+        fresh.add(time(100), moment(0), 0);
         assert_eq!(fresh.recovered, None, "nobody knows of a write before");
         let mut writes = Writes { found: Some(time(0)), ..Writes::default() };
         for (second, recovered) in [(5, None), (9, None), (60, Some(60)), (61, Some(60))] {
-            writes.add(time(second), moment(second));
+            writes.add(time(second), moment(second), 0);
             assert_eq!(writes.recovered, recovered.map(time), "{second}");
         }
         let mut started = Writes { found: Some(time(0)), ..Writes::default() };
-        started.add(time(600), moment(0));
+        started.add(time(600), moment(0), 0);
         assert_eq!(started.recovered, Some(time(600)));
         let mut set = Writes::default();
-        set.add(time(0), moment(0));
-        set.add(time(3600), moment(1));
+        set.add(time(0), moment(0), 0);
+        set.add(time(3600), moment(1), 0);
         assert_eq!(set.recovered, None, "its clock was set");
+        set.add(time(3601), moment(2), 1);
+        assert_eq!(set.recovered, Some(time(3601)), "the store went back");
+        set.add(time(3602), moment(3), 1);
+        assert_eq!(set.recovered, Some(time(3601)), "once");
     }
 }

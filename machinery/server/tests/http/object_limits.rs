@@ -5,7 +5,7 @@ use machinery_server::ObjectLimits;
 use machinery_storage::{Operation, Store, Transaction};
 use serde_json::{Value, json};
 
-use crate::support::{Kitchen, Setup, pot};
+use crate::support::{Client, Kitchen, Setup, pot};
 
 const POTS: &str = "/apis/kitchen.dev/v1/namespaces/n/pots";
 const A: &str = "/apis/kitchen.dev/v1/namespaces/n/pots/a";
@@ -135,4 +135,149 @@ async fn the_cache_is_filled_in_pages_that_are_small_when_the_objects_are_large(
         assert_eq!(list["metadata"]["remainingItemCount"], 249);
         assert_eq!(again.store.largest_page(), largest, "{size} bytes each");
     }
+}
+
+/// Sets the status of a pot that is done; one that was stirred gives way.
+async fn finish(client: &Client, name: &str, stirred: i64) {
+    let status = json!({"status": {"done": true, "stirred": stirred}});
+    client.merge(&format!("{POTS}/{name}/status"), &status).await.expect(200);
+}
+
+async fn names(client: &Client) -> Vec<String> {
+    let list = client.get(POTS).await.expect(200);
+    let items = list["items"].as_array().expect("items").clone();
+    items.iter().map(|pot| pot["metadata"]["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_is_done_gives_way_before_the_reserve_and_what_is_not_stays() {
+    let kitchen = kitchen(ObjectLimits { namespace_objects: 4, ..ObjectLimits::NONE }).await;
+    let (cook, chef) = (kitchen.client(), kitchen.client_of("chef"));
+    for name in ["a", "b", "c"] {
+        cook.post(POTS, &soup(name)).await.expect(201);
+    }
+    finish(&cook, "a", 2).await;
+    finish(&cook, "b", 1).await;
+    finish(&cook, "c", 0).await;
+    cook.post(&format!("{POTS}?dryRun=All"), &soup("d")).await.expect(201);
+    assert_eq!(names(&cook).await, ["a", "b", "c"], "a dry run removes nothing");
+    chef.post(POTS, &soup("d")).await.expect(201);
+    assert_eq!(names(&cook).await, ["a", "c", "d"]);
+    cook.post(POTS, &soup("e")).await.expect(201);
+    assert_eq!(names(&cook).await, ["c", "d", "e"]);
+    cook.post(POTS, &soup("f")).await.refused(403, "Forbidden");
+    chef.post(POTS, &soup("f")).await.expect(201);
+    let text = cook.get("/metrics").await.text();
+    let removals = r#"apiserver_storage_limit_removals_total{group="kitchen.dev",resource="pots"} 2"#;
+    assert!(text.contains(&format!("{removals}\n")), "{text}");
+}
+
+#[tokio::test]
+async fn a_pot_with_a_finalizer_stays_and_nothing_is_removed_in_vain() {
+    let kitchen = kitchen(ObjectLimits { namespace_bytes: 12_000, ..ObjectLimits::NONE }).await;
+    let client = kitchen.client();
+    let mut held = sized("a", 2500);
+    held["metadata"]["finalizers"] = json!(["kitchen.dev/clean"]);
+    client.post(POTS, &held).await.expect(201);
+    client.post(POTS, &sized("b", 4000)).await.expect(201);
+    finish(&client, "a", 1).await;
+    finish(&client, "b", 2).await;
+    client.post(POTS, &sized("c", 8000)).await.refused(403, "Forbidden");
+    assert_eq!(names(&client).await, ["a", "b"], "b alone is too little");
+    client.post(POTS, &sized("c", 3000)).await.expect(201);
+    assert_eq!(names(&client).await, ["a", "c"]);
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant
+/// - Act: makes and finishes many objects, so that the history of others gives way
+/// - Promise: 8
+#[tokio::test]
+async fn the_history_of_a_flow_that_has_less_outlives_a_flood_of_another() {
+    let kitchen = kitchen(ObjectLimits { namespace_objects: 16, ..ObjectLimits::NONE }).await;
+    let (cook, other) = (kitchen.client(), kitchen.client_of("other"));
+    for name in ["mine-0", "mine-1"] {
+        other.post(POTS, &soup(name)).await.expect(201);
+        finish(&other, name, 1).await;
+    }
+    for at in 0..40 {
+        let name = format!("flood-{at}");
+        cook.post(POTS, &soup(&name)).await.expect(201);
+        finish(&cook, &name, 2 + at).await;
+    }
+    let left = names(&cook).await;
+    assert_eq!(left.len(), 12);
+    assert!(
+        ["mine-0", "mine-1", "flood-39"].iter().all(|name| left.iter().any(|one| one == name)),
+        "{left:?}"
+    );
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant
+/// - Act: keeps its finished objects with finalizers, so that the history of others gives way in their place
+/// - Promise: 8
+#[tokio::test]
+async fn objects_that_finalizers_hold_count_and_those_who_act_for_all_pass_them_by() {
+    let kitchen = kitchen(ObjectLimits { namespace_objects: 8, ..ObjectLimits::NONE }).await;
+    let (cook, other, chef) = (kitchen.client(), kitchen.client_of("other"), kitchen.client_of("chef"));
+    other.post(POTS, &soup("mine")).await.expect(201);
+    finish(&other, "mine", 1).await;
+    for name in ["held-0", "held-1", "held-2", "held-3", "held-4"] {
+        let mut held = soup(name);
+        held["metadata"]["finalizers"] = json!(["kitchen.dev/clean"]);
+        cook.post(POTS, &held).await.expect(201);
+        finish(&cook, name, 2).await;
+    }
+    cook.post(POTS, &soup("more")).await.refused(403, "Forbidden");
+    for name in ["chef-0", "chef-1"] {
+        chef.post(POTS, &soup(name)).await.expect(201);
+    }
+    assert!(names(&cook).await.contains(&"mine".to_owned()), "the reserve is used first");
+    chef.post(POTS, &soup("chef-2")).await.expect(201);
+    assert!(!names(&cook).await.contains(&"mine".to_owned()));
+    chef.post(POTS, &soup("chef-3")).await.refused(403, "Forbidden");
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant
+/// - Act: keeps its finished objects with finalizers, so that writes in other namespaces find no room
+/// - Promise: 8
+#[tokio::test]
+async fn objects_that_finalizers_hold_keep_no_other_namespace_from_room() {
+    let kitchen = kitchen(ObjectLimits { total_bytes: 16_000, ..ObjectLimits::NONE }).await;
+    let (cook, other) = (kitchen.client(), kitchen.client_of("other"));
+    for name in ["held-0", "held-1"] {
+        let mut held = sized(name, 2500);
+        held["metadata"]["finalizers"] = json!(["kitchen.dev/clean"]);
+        let pots = "/apis/kitchen.dev/v1/namespaces/m/pots";
+        cook.post(pots, &held).await.expect(201);
+        let done = json!({"status": {"done": true, "stirred": 1}});
+        cook.merge(&format!("{pots}/{name}/status"), &done).await.expect(200);
+    }
+    other.post(POTS, &sized("old", 2500)).await.expect(201);
+    finish(&other, "old", 1).await;
+    other.post(POTS, &sized("new", 2500)).await.expect(201);
+    assert_eq!(names(&other).await, ["new"]);
+}
+
+#[tokio::test]
+async fn of_many_creates_at_once_each_gets_the_room_of_one_that_is_done() {
+    let kitchen = kitchen(ObjectLimits { namespace_objects: 16, ..ObjectLimits::NONE }).await;
+    let client = kitchen.client();
+    for at in 0..12 {
+        let name = format!("old-{at}");
+        client.post(POTS, &soup(&name)).await.expect(201);
+        finish(&client, &name, 1).await;
+    }
+    let answers = join_all((0..12).map(|at| {
+        let client = client.clone();
+        async move { client.post(POTS, &soup(&format!("new-{at}"))).await }
+    }))
+    .await;
+    assert!(answers.iter().all(|answer| answer.code == 201), "{answers:?}");
+    assert!(names(&client).await.iter().all(|name| name.starts_with("new-")));
 }

@@ -1,6 +1,7 @@
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use futures::future::join_all;
+use machinery_storage::{EmbeddedOptions, EmbeddedStore};
 use serde_json::json;
 
 use crate::support::{Kitchen, Setup, eventually, pot};
@@ -44,6 +45,33 @@ async fn the_server_reports_an_outage_of_the_store_and_survives_it() {
     assert_eq!(client.get(A).await.expect(200), before, "nothing was lost");
     client.create_pot("b", json!({"dish": "soup"})).await;
     assert_eq!(watch.event().await.1, "b", "the watch goes on");
+}
+
+#[tokio::test]
+async fn a_server_whose_store_went_back_is_not_ready_until_it_has_read_everything_again() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    client.create_pot("ghost", json!({"dish": "soup"})).await;
+    let mut watch = client.watch(&format!("{POTS}?watch=true")).await;
+    assert_eq!(watch.event().await.1, "ghost");
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = EmbeddedOptions::new(folder.path().join("restored"));
+    let restored = EmbeddedStore::open(options).await.expect("a store");
+
+    kitchen.store.set_down(true);
+    let cache = "/readyz/watch-cache-pots";
+    assert_eq!(client.get(cache).await.code, 200, "an outage alone leaves the cache as it is");
+    kitchen.store.go_back_to(Arc::new(restored));
+    assert_eq!(client.get(cache).await.code, 500);
+    client.get(&format!("{POTS}?resourceVersion=0")).await.refused(429, "TooManyRequests");
+    let end = watch.next().await.expect("an event");
+    assert_eq!((&end["type"], &end["object"]["reason"]), (&json!("ERROR"), &json!("Expired")), "{end}");
+
+    kitchen.store.set_down(false);
+    eventually("the server is ready again", || async { client.get("/readyz").await.code == 200 }).await;
+    let list = client.get(&format!("{POTS}?resourceVersion=0")).await.expect(200);
+    assert_eq!(list["items"], json!([]));
+    client.get(&format!("{POTS}/ghost")).await.refused(404, "NotFound");
 }
 
 #[tokio::test]

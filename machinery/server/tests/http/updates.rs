@@ -129,12 +129,41 @@ async fn patches_are_applied_or_say_why_not() {
     let strict = client.merge(&format!("{A}?fieldValidation=Strict"), &json!({"spec": {"spice": 1}})).await;
     strict.refused(422, "Invalid");
     client.merge(&format!("{POTS}/none"), &json!({})).await.refused(404, "NotFound");
-    for unsupported in
-        ["application/strategic-merge-patch+json", "application/apply-patch+cbor", "text/plain"]
-    {
+    for unsupported in ["application/apply-patch+cbor", "text/plain"] {
         let answer = client.send("PATCH", A, &[("content-type", unsupported)], "{}".into()).await;
         answer.refused(415, "UnsupportedMediaType");
     }
+}
+
+#[tokio::test]
+async fn a_kind_with_merge_keys_takes_strategic_merge_patches() {
+    let kitchen = Kitchen::open().await;
+    let client = kitchen.client();
+    let created =
+        client.create_pot("a", json!({"dish": "soup", "steps": [{"name": "cut"}, {"name": "boil"}]})).await;
+    let steps = |steps: Value| json!({"spec": {"steps": steps}});
+    let changed = client.strategic(A, &steps(json!([{"name": "boil", "minutes": 9}, {"name": "eat"}]))).await;
+    let expected = json!([{"name": "cut"}, {"name": "boil", "minutes": 9}, {"name": "eat"}]);
+    assert_eq!(changed.expect(200)["spec"]["steps"], expected);
+    let same = client.strategic(A, &steps(json!([{"name": "boil", "minutes": 9}]))).await.expect(200);
+    assert_eq!(revision(&same), revision(&client.get(A).await.expect(200)), "nothing is written");
+    let status = client.strategic(&format!("{A}/status"), &json!({"status": {"stirred": 1}})).await;
+    assert_eq!(status.expect(200)["status"]["stirred"], 1);
+
+    client.strategic(A, &steps(json!([{"minutes": 9}]))).await.refused(422, "Invalid");
+    client.strategic(A, &json!({"$patch": "merge"})).await.refused(400, "BadRequest");
+    client.strategic(A, &json!([])).await.refused(400, "BadRequest");
+    client.strategic(&format!("{POTS}/none"), &json!([])).await.refused(400, "BadRequest");
+    client.strategic(&format!("{POTS}/none"), &json!({})).await.refused(404, "NotFound");
+    let many: Value = (0..1001).map(|n| json!({"name": n.to_string()})).collect();
+    client.strategic(A, &steps(many)).await.refused(413, "RequestEntityTooLarge");
+    let old = json!({"metadata": {"resourceVersion": created["metadata"]["resourceVersion"]}});
+    client.strategic(A, &old).await.refused(409, "Conflict");
+
+    let types = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+    let scale =
+        client.strategic(&format!("{A}/scale"), &json!({})).await.refused(415, "UnsupportedMediaType");
+    assert!(scale["message"].as_str().unwrap().ends_with(types), "{scale}");
 }
 
 #[tokio::test]

@@ -25,7 +25,9 @@ use self::{
     watch::{News, Watch},
     writer::{Command, Reply},
 };
-use crate::{Operation, Outcome, Page, Range, Read, Revisions, Store, StoreError, Transaction, WatchStream};
+use crate::{
+    History, Operation, Outcome, Page, Range, Read, Revisions, Store, StoreError, Transaction, WatchStream,
+};
 
 /// Number of commits that a watch may lag behind before it reads the history again.
 const NEWS: usize = 1_024;
@@ -208,6 +210,11 @@ impl Store for EmbeddedStore {
 
     async fn compact(&self, revision: i64) -> Result<(), StoreError> {
         self.ask("compact", |reply| Command::Compact(revision, reply)).await
+    }
+
+    /// The process holds the file: what is copied over it is read after the next start.
+    fn history(&self) -> History {
+        History::only()
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

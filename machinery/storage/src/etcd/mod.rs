@@ -5,6 +5,7 @@ mod choice;
 mod connections;
 mod convert;
 mod error;
+mod lineage;
 mod options;
 mod watch;
 
@@ -12,16 +13,19 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use etcd_client::{CompactionOptions, GetOptions, KvClient, Txn, TxnOp};
+use etcd_client::{CompactionOptions, GetOptions, KvClient, Txn, TxnOp, proto::PbResponseHeader};
 use tokio::sync::watch as signal;
 
 pub use self::options::{EtcdOptions, EtcdOptionsError, EtcdTls};
 use self::{
     connections::Connections,
     convert::{KeyPrefix, last_change, revision, revisions},
-    error::Call,
+    error::{Call, unavailable},
+    lineage::{Lineage, Mark},
 };
-use crate::{Operation, Outcome, Page, Range, Read, Revisions, Store, StoreError, Transaction, WatchStream};
+use crate::{
+    History, Operation, Outcome, Page, Range, Read, Revisions, Store, StoreError, Transaction, WatchStream,
+};
 
 /// Store on etcd v3.4.31, v3.5.13 or newer. In older versions a watch may report progress beyond events that
 /// it has not sent yet. A watch cache would then claim to have events that it misses.
@@ -36,6 +40,8 @@ pub struct EtcdStore {
     prefix: KeyPrefix,
     /// Counts the requests for progress; every watch listens.
     progress: signal::Sender<u64>,
+    /// Replies of etcd so far, by which a restore is noticed.
+    lineage: Arc<Lineage>,
 }
 
 impl EtcdStore {
@@ -50,6 +56,7 @@ impl EtcdStore {
             connections: ArcSwap::from_pointee(Connections::new(&options).await?),
             prefix: KeyPrefix::new(&options.key_prefix),
             progress: signal::Sender::new(0),
+            lineage: Arc::default(),
             options,
         })
     }
@@ -66,17 +73,37 @@ impl EtcdStore {
         Ok(())
     }
 
-    /// The store's revision, agreed on by the members.
+    /// Returns the store's revision, agreed on by the members.
+    ///
+    /// # Errors
+    ///
+    /// etcd does not answer, or went back. The read looks for a write of this process, too.
     async fn revision(&self, action: &'static str) -> Result<i64, StoreError> {
+        let (before, witness) = (self.lineage.mark(), self.lineage.witness());
         let response = self
             .connections
             .load_full()
             .read(Call::new(action), |mut client| {
-                let key = self.prefix.on("/");
-                async move { client.get(key, Some(GetOptions::new().with_count_only())).await }
+                let key = self.prefix.on(witness.as_ref().map_or("/", |witness| &witness.key));
+                async move { client.get(key, Some(GetOptions::new().with_keys_only())).await }
             })
-            .await?;
-        Ok(revision(response.0.header.as_ref()))
+            .await?
+            .0;
+        self.accept(action, before, response.header.as_ref())?;
+        self.lineage
+            .testify(before, witness.as_ref(), last_change(&response))
+            .map_err(|sign| unavailable(action, sign))?;
+        Ok(revision(response.header.as_ref()))
+    }
+
+    /// Compares a reply with the state that was known before its call.
+    fn accept(
+        &self,
+        action: &'static str,
+        before: Mark,
+        header: Option<&PbResponseHeader>,
+    ) -> Result<(), StoreError> {
+        self.lineage.accept(before, header).map_err(|sign| unavailable(action, sign))
     }
 }
 
@@ -90,6 +117,7 @@ const PAGE_BYTES: usize = 16 * 1024 * 1024;
 #[async_trait]
 impl Store for EtcdStore {
     async fn get(&self, key: &str) -> Result<Read, StoreError> {
+        let before = self.lineage.mark();
         let response = self
             .connections
             .load_full()
@@ -99,6 +127,7 @@ impl Store for EtcdStore {
             })
             .await?
             .0;
+        self.accept("get", before, response.header.as_ref())?;
         Ok(Read {
             revision: revision(response.header.as_ref()),
             found: self.prefix.range(response).into_iter().next(),
@@ -106,7 +135,7 @@ impl Store for EtcdStore {
     }
 
     async fn revisions(&self, keys: &[String]) -> Result<Revisions, StoreError> {
-        let connections = self.connections.load_full();
+        let (connections, before) = (self.connections.load_full(), self.lineage.mark());
         let options = GetOptions::new().with_keys_only();
         if let [key] = keys {
             let get = |mut client: KvClient| {
@@ -114,6 +143,7 @@ impl Store for EtcdStore {
                 async move { client.get(key, Some(options)).await }
             };
             let response = connections.read(Call::new("get"), get).await?.0;
+            self.accept("get", before, response.header.as_ref())?;
             let revision = revision(response.header.as_ref());
             return Ok(Revisions { revision, of: vec![last_change(&response)] });
         }
@@ -124,7 +154,9 @@ impl Store for EtcdStore {
             let txn = txn.clone();
             async move { client.txn(txn).await }
         };
-        Ok(revisions(&connections.read(Call::new("get"), get).await?.0))
+        let response = connections.read(Call::new("get"), get).await?.0;
+        self.accept("get", before, response.header.as_ref())?;
+        Ok(revisions(&response))
     }
 
     async fn list(&self, range: &Range) -> Result<Page, StoreError> {
@@ -136,6 +168,7 @@ impl Store for EtcdStore {
         let wanted = if range.limit == 0 { usize::MAX } else { range.limit };
         let mut page = Page { revision: range.at_revision.unwrap_or(0), ..Page::default() };
         let mut chunk = FIRST_PAGE;
+        let before = self.lineage.mark();
         loop {
             let limit = chunk.min(wanted - page.items.len());
             let options = GetOptions::new()
@@ -151,6 +184,7 @@ impl Store for EtcdStore {
                 })
                 .await?
                 .0;
+            self.accept("list", before, response.header.as_ref())?;
             if page.revision == 0 {
                 page.revision = revision(response.header.as_ref());
             }
@@ -182,7 +216,8 @@ impl Store for EtcdStore {
             revision: 0,
             largest: largest.as_ref().map(|(key, size)| (key.as_str(), *size)),
         };
-        let txn = self.prefix.txn(transaction);
+        let before = self.lineage.mark();
+        let txn = self.prefix.txn(transaction.clone());
         let response = self
             .connections
             .load_full()
@@ -190,21 +225,32 @@ impl Store for EtcdStore {
                 let txn = txn.clone();
                 async move { client.txn(txn).await }
             })
-            .await?;
-        Ok(self.prefix.outcome(response.0))
+            .await?
+            .0;
+        self.accept("commit", before, response.header.as_ref())?;
+        let outcome = self.prefix.outcome(response);
+        if let Outcome::Committed(revision) = outcome {
+            self.lineage.wrote(&transaction.operations, revision);
+        }
+        Ok(outcome)
     }
 
     async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError> {
-        let opened = watch::open(&self.connections.load_full(), &self.prefix, prefix, after_revision).await?;
-        // The member that serves the watch may lag behind the member that reported the revision. Only the
-        // agreement of the members identifies a revision of the future, for which etcd would wait.
-        if opened.revision() < after_revision {
-            let current = self.revision("watch").await?;
-            if current < after_revision {
-                return Err(StoreError::Future { requested: after_revision, current });
-            }
+        let before = self.lineage.mark();
+        let opened = watch::open(&self.connections.load_full(), &self.prefix, prefix, after_revision).await;
+        if let Err(error @ StoreError::Unavailable { .. }) = opened {
+            return Err(error);
         }
-        Ok(opened.into_stream(self.progress.subscribe()))
+        // The member that serves the watch may lag behind the member that reported the revision. Only the
+        // agreement of the members identifies a revision of the future, for which etcd would wait. The read
+        // comes after the watch has begun, so that a watch of an etcd that went back is not handed out. It
+        // also tells a compacted revision from one that a restore has skipped.
+        let current = self.revision("watch").await?;
+        let opened = opened?;
+        if opened.revision() < after_revision && current < after_revision {
+            return Err(StoreError::Future { requested: after_revision, current });
+        }
+        Ok(opened.into_stream(self.progress.subscribe(), self.lineage.clone(), before))
     }
 
     async fn request_progress(&self) -> Result<(), StoreError> {
@@ -220,6 +266,10 @@ impl Store for EtcdStore {
             })
             .await?;
         Ok(())
+    }
+
+    fn history(&self) -> History {
+        self.lineage.history()
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

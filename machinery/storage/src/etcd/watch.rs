@@ -1,6 +1,6 @@
 //! Watches: etcd's responses, one event after another.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use etcd_client::{
     EventType, WatchOptions, WatchRequestSender, WatchResponseStream,
@@ -14,6 +14,7 @@ use super::{
     connections::Connections,
     convert::{KeyPrefix, revision},
     error::{Call, store_error, unavailable},
+    lineage::{Lineage, Mark},
 };
 use crate::{StoreError, WatchEvent, WatchStream};
 
@@ -67,14 +68,26 @@ impl Watch {
         self.revision
     }
 
-    /// The events, and progress when it is asked for.
-    pub(super) fn into_stream(self, progress: signal::Receiver<u64>) -> WatchStream {
-        let state = Some((self, progress));
-        Box::pin(stream::unfold(state, |state| async move {
-            let (mut watch, mut progress) = state?;
+    /// The events, and progress when it is asked for. The lineage learns their revisions, and when the watch
+    /// breaks. `opened` is the state that was known before the watch began.
+    pub(super) fn into_stream(
+        self,
+        progress: signal::Receiver<u64>,
+        lineage: Arc<Lineage>,
+        opened: Mark,
+    ) -> WatchStream {
+        let state = Some((self, progress, lineage));
+        Box::pin(stream::unfold(state, move |state| async move {
+            let (mut watch, mut progress, lineage) = state?;
             match watch.next(&mut progress).await {
-                Ok(event) => Some((Ok(event), Some((watch, progress)))),
-                Err(error) => Some((Err(error), None)),
+                Ok(event) => {
+                    lineage.watched(opened, event.revision());
+                    Some((Ok(event), Some((watch, progress, lineage))))
+                }
+                Err(error) => {
+                    lineage.suspect();
+                    Some((Err(error), None))
+                }
             }
         }))
     }

@@ -6,7 +6,10 @@ use evacuation_api::{
 };
 
 use super::{DrainWorld, RejectedNode};
-use crate::{status::truncated, time::stamp};
+use crate::{
+    drain::{message::message, verdict::rank},
+    time::stamp,
+};
 
 /// Returns the blockers of the nodes that cannot be cordoned.
 pub(super) fn of_nodes(status: &NodeEvacuationStatus, world: &DrainWorld<'_>) -> Vec<DrainBlocker> {
@@ -22,11 +25,12 @@ pub(super) fn of_nodes(status: &NodeEvacuationStatus, world: &DrainWorld<'_>) ->
         object: Some(format!("Node/{}", rejected.node)),
         stuck: true,
         since: stamp(rejected.since),
-        message: truncated(&format!(
-            "the API server does not let the controller cordon the node: {}; to continue: give the controller \
-             the right to patch nodes, or change the policy or webhook that denies it",
-            rejected.message
-        )),
+        message: message(
+            &format!("the API server does not let the controller cordon the node: {}", rejected.message),
+            Some(
+                "give the controller the right to patch nodes, or change the policy or webhook that denies it",
+            ),
+        ),
     };
     world.rejected_nodes.iter().filter(draining).map(blocker).collect()
 }
@@ -50,7 +54,7 @@ pub(super) fn add(status: &mut NodeEvacuationStatus, more: Vec<DrainBlocker>) {
     };
     let more: Vec<DrainBlocker> = more.into_iter().filter(|blocker| !known(blocker)).collect();
     status.blockers.extend(more);
-    status.blockers.sort_by_key(|blocker| (!blocker.stuck, blocker.since));
+    status.blockers.sort_by_key(|blocker| (rank(blocker), blocker.since));
     let over = status.blockers.len().saturating_sub(MAX_DRAIN_BLOCKERS);
     status.blockers.truncate(MAX_DRAIN_BLOCKERS);
     status.blockers_omitted = status.blockers_omitted.saturating_add(i32::try_from(over).unwrap_or(i32::MAX));

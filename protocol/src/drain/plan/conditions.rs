@@ -2,11 +2,15 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    DrainConditionType, DrainVerdict, DrainedNodePhase, NodeEvacuationStatus, condition_time,
+    DrainConditionType, DrainVerdict, DrainedNode, DrainedNodePhase, NodeEvacuationStatus, condition_time,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::{status::put, time::stamp};
+use crate::{
+    drain::message::{message, message_parts},
+    status::put,
+    time::stamp,
+};
 
 fn set(
     status: &mut NodeEvacuationStatus,
@@ -39,34 +43,36 @@ pub(super) fn set_paused(status: &mut NodeEvacuationStatus, paused: bool, now: D
 /// Ends a drain whose selector picks no node. A node that matches later is not drained.
 pub(super) fn end_without_nodes(status: &mut NodeEvacuationStatus, now: DateTime<Utc>) {
     let message = "no node matches the selector";
-    status.verdict = Some(DrainVerdict::Stuck);
+    status.verdict = Some(DrainVerdict::Failed);
     status.message = Some(message.to_owned());
     set(status, DrainConditionType::Failed, true, "NoNodes", message, now);
     set(status, DrainConditionType::Finished, true, "NoNodes", message, now);
     status.finish_time = Some(stamp(now));
 }
 
-/// Ends a drain whose nodes have all come to their end. A drain that follows a selector goes on.
+/// Ends a drain whose nodes have all come to their end. A drain that follows a selector goes on, and its
+/// verdict is that of its nodes so far.
 pub(super) fn end(status: &mut NodeEvacuationStatus, follows: bool, now: DateTime<Utc>) {
-    let failed: Vec<String> = status
+    let failed: Vec<&DrainedNode> = status.nodes.iter().filter(|node| node.phase.is_failure()).collect();
+    let reasons: Vec<String> =
+        failed.iter().map(|node| format!("{}: {}", node.name, parts(node).0)).collect();
+    let deleted: Vec<String> = status
         .nodes
         .iter()
-        .filter(|node| matches!(node.phase, DrainedNodePhase::Failed | DrainedNodePhase::Withdrawn))
-        .map(|node| format!("{}: {}", node.name, node.message.as_deref().unwrap_or_default()))
+        .filter(|node| node.phase == DrainedNodePhase::Gone)
+        .filter_map(|node| node.message.clone())
         .collect();
     let moved = match status.pods.gone {
         1 => "1 pod is gone".to_owned(),
         gone => format!("{gone} pods are gone"),
     };
-    let (verdict, message) = if let Some(first) = failed.first() {
-        let more = match failed.len().saturating_sub(1) {
-            0 => String::new(),
-            more => format!(", and {more} more nodes"),
-        };
-        (DrainVerdict::Stuck, format!("{moved}; not drained: {first}{more}"))
-    } else {
-        (DrainVerdict::Drained, moved)
+    let deleted = named(&deleted).map(|nodes| format!("; {nodes}")).unwrap_or_default();
+    // The reason comes first: a table shows no more than that.
+    let (verdict, text) = match named(&reasons) {
+        Some(nodes) => (DrainVerdict::Failed, format!("not drained: {nodes}; {moved}{deleted}")),
+        None => (DrainVerdict::Drained, format!("{moved}{deleted}")),
     };
+    let message = message(&text, failed.first().and_then(|node| parts(node).1));
     status.verdict = Some(verdict);
     status.message = Some(message.clone());
     status.expected_completion = None;
@@ -82,4 +88,19 @@ pub(super) fn end(status: &mut NodeEvacuationStatus, follows: bool, now: DateTim
     set(status, kind, true, reason, &message, now);
     set(status, DrainConditionType::Finished, true, reason, &message, now);
     status.finish_time = Some(stamp(now));
+}
+
+/// Returns the cause in the message of a node, and what helps.
+fn parts(node: &DrainedNode) -> (&str, Option<&str>) {
+    message_parts(node.message.as_deref().unwrap_or_default())
+}
+
+/// Returns the first of the nodes' messages, and the number of the others.
+fn named(nodes: &[String]) -> Option<String> {
+    let first = nodes.first()?;
+    Some(match nodes.len().saturating_sub(1) {
+        0 => first.clone(),
+        1 => format!("{first}, and 1 more node"),
+        more => format!("{first}, and {more} more nodes"),
+    })
 }

@@ -9,7 +9,9 @@ use crate::time::after;
 
 /// Returns the time at which a drain begins: its creation, or the first opening of its window after it.
 /// A drain that has begun keeps its time. `None` for a window that never opens.
-pub(super) fn start_time(drain: &NodeEvacuation) -> Option<DateTime<Utc>> {
+///
+/// `spec.requester.deadlineSeconds` counts from it.
+pub fn start_time(drain: &NodeEvacuation) -> Option<DateTime<Utc>> {
     let begun = drain.status.as_ref().filter(|status| !status.nodes.is_empty());
     if let Some(start) = begun.and_then(|status| status.start_time) {
         return Some(start.0);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{
     CordonOwner, DrainVerdict, DrainedNode, DrainedNodePhase, MAX_DRAINED_NODES, MAX_MESSAGE_LENGTH,
     NodeEvacuationSpec, NodeEvacuationStatus, NodeSelection,
@@ -47,7 +47,7 @@ fn missing(name: String) -> DrainedNode {
     DrainedNode {
         message: Some("there is no node of this name".to_owned()),
         phase: DrainedNodePhase::Failed,
-        verdict: DrainVerdict::Stuck,
+        verdict: DrainVerdict::Failed,
         name,
         ..DrainedNode::default()
     }
@@ -68,13 +68,25 @@ pub(super) fn tell_omitted(status: &mut NodeEvacuationStatus) {
     }
 }
 
-/// Ends the drain of a node that is no longer there.
-pub(super) fn gone(node: &mut DrainedNode) {
+/// Records that a node is no longer there. Returns in words when it was found deleted, and whether another
+/// one has its name.
+pub(super) fn deleted(node: &mut DrainedNode, nodes: &[&Node], now: DateTime<Utc>) -> String {
+    let time = node.deleted_time.get_or_insert_with(|| stamp(now)).0;
+    let replaced = nodes.iter().any(|live| live.metadata.name.as_ref() == Some(&node.name));
+    let again = if replaced { ", and another node took its name" } else { "" };
+    format!("node {} was deleted at {}{again}", node.name, time.to_rfc3339_opts(SecondsFormat::Secs, true))
+}
+
+/// Ends the drain of a node that is no longer there, and whose pods are gone or were never counted.
+pub(super) fn gone(node: &mut DrainedNode, message: String) {
     node.phase = DrainedNodePhase::Gone;
     node.cordoned = CordonOwner::No;
     node.verdict = DrainVerdict::Drained;
-    node.message = Some("the node was deleted, or another of its name took its place".to_owned());
-    counts::all_gone(&mut node.pods);
+    node.message = Some(message);
+    match node.start_time {
+        Some(_) => counts::all_gone(node),
+        None => counts::leave(node),
+    }
 }
 
 /// Begins as many nodes as the limits allow, in their order.
@@ -102,7 +114,8 @@ pub(super) fn begin(
     }
     for node in status.nodes.iter_mut().filter(|node| node.phase == DrainedNodePhase::Pending) {
         if live(&node.name).is_none_or(|live| !is(live, node)) {
-            gone(node);
+            let message = deleted(node, nodes, now);
+            gone(node, message);
             continue;
         }
         if spec.paused || in_progress >= most {

@@ -1,7 +1,7 @@
 //! The plan of a drain that is not stored: what would become of each pod, and what would hold it back.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fmt::{Debug, Display},
 };
 
@@ -12,13 +12,14 @@ use evacuation_api::{
 };
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::{add_up, nodes};
+use super::{counts::add_up, nodes, rounds};
 use crate::{
     drain::{
-        DrainFilters, DrainRefusal, Picked, Standing, Surroundings, pick,
+        DrainFilters, DrainRefusal, Picked, Standing, Surroundings,
+        labels::is_picked,
+        pick,
         verdict::{PodCount, PodJudgement, judge, summarize},
     },
-    responders::selects,
     status::truncated,
 };
 
@@ -44,13 +45,15 @@ pub fn preview(drain: &NodeEvacuation, sight: &DrainSight, now: DateTime<Utc>) -
     let live: Vec<&Node> = sight.nodes.iter().collect();
     nodes::take_in(&mut status, &drain.spec.nodes, &live);
     let filters = DrainFilters::of(&drain.spec, &sight.missing_daemon_sets);
+    let selector = drain.spec.pods.selector.as_ref();
     let mut judgements = Vec::new();
     let mut planned = Vec::new();
+    let mut asked = Vec::new();
     for node in status.nodes.iter_mut().filter(|node| !node.phase.is_final()) {
         let live = live.iter().copied().find(|live| nodes::is(live, node));
         let is_cordoned = live.and_then(|live| live.spec.as_ref()?.unschedulable) == Some(true);
         node.cordoned = if is_cordoned { CordonOwner::Others } else { CordonOwner::No };
-        let pods = sight.pods.iter().filter(|pod| is_on(pod, node) && is_selected(pod, drain));
+        let pods = sight.pods.iter().filter(|pod| is_on(pod, node) && is_picked(pod, selector));
         let picked = pick(pods, &filters, now);
         let judged = judge_all(&picked, &sight.surroundings, live, now);
         let summary = summarize(&judged, now);
@@ -60,6 +63,7 @@ pub fn preview(drain: &NodeEvacuation, sight: &DrainSight, now: DateTime<Utc>) -
             if summary.verdict == DrainVerdict::Stuck { DrainVerdict::Stuck } else { DrainVerdict::Waiting };
         judgements.extend(judged);
         planned.extend(plan_of(node, &picked));
+        asked.extend(picked.evacuate);
     }
     let summary = summarize(&judgements, now);
     let missing = status.nodes.iter().any(|node| node.phase == DrainedNodePhase::Failed);
@@ -68,7 +72,8 @@ pub fn preview(drain: &NodeEvacuation, sight: &DrainSight, now: DateTime<Utc>) -
     status.pods = add_up(&status.nodes);
     status.blockers = summary.blockers;
     status.blockers_omitted = summary.blockers_omitted;
-    status.message = Some(truncated(&message(&status, &planned)));
+    let rounds = rounds::rounds(&sight.surroundings, &asked);
+    status.message = Some(truncated(&format!("{}{rounds}", message(&status, &planned))));
     nodes::tell_omitted(&mut status);
     status.plan_omitted = count(planned.len().saturating_sub(MAX_PLANNED_PODS));
     planned.truncate(MAX_PLANNED_PODS);
@@ -78,12 +83,6 @@ pub fn preview(drain: &NodeEvacuation, sight: &DrainSight, now: DateTime<Utc>) -
 
 fn is_on(pod: &Pod, node: &DrainedNode) -> bool {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == Some(&node.name)
-}
-
-fn is_selected(pod: &Pod, drain: &NodeEvacuation) -> bool {
-    let none = BTreeMap::new();
-    let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
-    drain.spec.pods.selector.as_ref().is_none_or(|selector| selects(selector, labels))
 }
 
 /// Judges the pods of a node that a drain would move: as if their responders were done, and only the eviction

@@ -1,5 +1,7 @@
 use DrainedNodePhase::{Drained, Draining, Failed, Gone, Pending, Withdrawn};
-use evacuation_api::{CORDONED_BY_ANNOTATION, WholeSecond, condition_time};
+use evacuation_api::{
+    CORDONED_BY_ANNOTATION, CordonOwner, DrainVerdict, DrainedNodePhase, WholeSecond, condition_time,
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -8,6 +10,8 @@ use crate::{
     testing::{RUNNING, at},
 };
 
+mod departures;
+mod ends;
 mod last;
 mod preview;
 mod records;
@@ -72,11 +76,13 @@ impl Cluster {
                 .collect(),
             budgets: Vec::new(),
             unready: Vec::new(),
+            asked_beside: None,
             node_silent_since: None,
             rejected: None,
         });
         DrainWorld {
             nodes: self.nodes.iter().collect(),
+            waiting: self.pods.iter().map(|(node, pod)| (node.as_str(), pod)).collect(),
             pods: seen.collect(),
             entries: self.evacuations.iter().collect(),
             rejected_nodes: Vec::new(),
@@ -112,18 +118,12 @@ impl Cluster {
     /// Takes the request for a pod as the server does.
     fn ask(&mut self, drain: &NodeEvacuation, pod: &str) {
         let entry = drain_entry(drain).unwrap();
-        let target = evacuation_api::Target {
-            pod: evacuation_api::PodTarget { name: pod.to_owned(), uid: Some(pod.to_owned()) },
-        };
-        let spec = evacuation_api::EvacuationSpec {
-            target,
-            requesters: vec![entry],
-            ttl_seconds_after_finished: None,
-        };
+        let target = evacuation_api::PodTarget { name: pod.to_owned(), uid: Some(pod.to_owned()) };
+        let spec = evacuation_api::EvacuationSpec::new(target, vec![entry]);
         let mut status = begin_status(&spec, "alice", &[], at(0));
         let live: &LivePod = &RUNNING;
         let registered: Registered = vec![evacuation_api::ResponderEntry::named("self")].into();
-        fix_responders(&mut status, &spec.requesters, live, &registered, at(0));
+        fix_responders(&mut status, &spec.requesters, live, &registered, false, at(0));
         let mut evacuation = Evacuation::new(pod, spec);
         evacuation.status = Some(status);
         self.evacuations.push(evacuation);
@@ -200,18 +200,46 @@ fn another_drains_evacuation_is_joined_and_a_changed_request_is_changed_there() 
 }
 
 #[test]
-fn a_pod_that_the_rules_refuse_keeps_its_node_from_being_cordoned() {
-    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
+fn a_changed_request_is_changed_for_the_pods_of_every_phase() {
+    let spec = json!({"phases": [{"selector": {"matchLabels": {"app": "web"}}}]});
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(spec));
+    cluster.add_pod("a", "other", &json!({}));
+    assert_eq!(cluster.begun(&mut drain), ["ask other"]);
+    cluster.ask(&drain, "other");
+    cluster.add_pod("a", "web", &json!({"metadata": {"labels": {"app": "web"}}}));
+    assert_eq!(cluster.plan(&mut drain, 1), ["ask web"], "the earlier phase has begun again");
+    cluster.ask(&drain, "web");
+    drain.spec.requester.deadline_seconds = Some(60);
+    assert_eq!(cluster.plan(&mut drain, 2), ["join other", "join web"]);
+}
+
+#[test]
+fn a_pod_that_the_rules_refuse_stays_and_holds_up_no_other() {
+    let spec =
+        json!({"phases": [{"selector": {"matchLabels": {"app": "web"}}}], "pods": {"daemonSets": "Last"}});
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(spec));
+    let agent =
+        json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "2", "controller": true}]);
     cluster.add_pod("a", "p", &json!({}));
-    cluster.add_pod("a", "bare", &json!({"metadata": {"ownerReferences": []}}));
-    for _ in 0..3 {
-        assert_eq!(cluster.plan(&mut drain, 0), [] as [&str; 0]);
+    cluster.add_pod("a", "agent", &json!({"metadata": {"ownerReferences": agent}}));
+    // It is of the first phase, before the others.
+    cluster.add_pod("a", "bare", &json!({"metadata": {"ownerReferences": [], "labels": {"app": "web"}}}));
+    assert_eq!(cluster.begun(&mut drain), ["ask p"]);
+    cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() != Some("p"));
+    for _ in 0..2 {
+        assert_eq!(cluster.plan(&mut drain, 1), [] as [&str; 0], "the agents serve the pod that stays");
     }
     let status = drain.status.as_ref().unwrap();
-    assert_eq!(status.verdict, Some(DrainVerdict::Stuck));
+    assert_eq!((status.verdict, phases(&drain)), (Some(DrainVerdict::Stuck), vec![Draining]));
     assert_eq!(status.blockers[0].pod.as_deref(), Some("ns/bare"));
-    drain.spec.pods.unmanaged = Some(evacuation_api::UnmanagedRule::Evict);
-    assert_eq!(cluster.plan(&mut drain, 1), ["cordon a"], "the way out is the spec");
+    assert_eq!((status.pods.gone, status.pods.blocked), (1, 1));
+
+    let mut evicts = drain.clone();
+    evicts.spec.pods.unmanaged = Some(evacuation_api::UnmanagedRule::Evict);
+    assert_eq!(cluster.plan(&mut evicts, 2), ["ask bare"], "the way out is the spec");
+    drain.spec.requester.deadline_seconds = Some(60);
+    cluster.plan(&mut drain, 60);
+    assert_eq!(phases(&drain), [Failed], "a deadline ends it");
 }
 
 #[test]
@@ -230,6 +258,24 @@ fn a_pod_that_the_rules_no_longer_concern_is_not_counted_as_gone() {
     drain.spec.pods.daemon_sets = Some(evacuation_api::DaemonSetRule::Skip);
     assert_eq!(cluster.plan(&mut drain, 1), ["cordon a"]);
     assert_eq!((pods(&drain).total, pods(&drain).waiting, pods(&drain).gone), (1, 1, 0));
+}
+
+#[test]
+fn pods_on_a_node_that_shuts_down_are_not_asked_before_the_deadline_or_the_end_of_the_shutdown() {
+    let shutdown = json!({"type": "GracefulNodeShutdownInProgress", "status": "True",
+        "lastTransitionTime": at(0).to_rfc3339()});
+    for (deadline, asked_at) in [(None, 600), (Some(60), 60)] {
+        let (mut cluster, mut drain) =
+            (Cluster::new(&["a"]), drain(json!({"requester": {"deadlineSeconds": deadline}})));
+        cluster.nodes[0].status = serde_json::from_value(json!({"conditions": [shutdown]})).unwrap();
+        cluster.add_pod("a", "p", &json!({}));
+        assert_eq!(cluster.begun(&mut drain), [] as [&str; 0]);
+        let status = drain.status.as_ref().unwrap();
+        assert_eq!(status.verdict, Some(DrainVerdict::Slow));
+        assert_eq!(status.blockers[0].reason, "NodeShuttingDown");
+        assert_eq!(cluster.plan(&mut drain, asked_at - 1), [] as [&str; 0]);
+        assert_eq!(cluster.plan(&mut drain, asked_at), ["ask p"], "{deadline:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! released.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{DrainVerdict, Evacuation, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_api::{DrainConditionType, DrainVerdict, Evacuation, NodeEvacuation, NodeEvacuationStatus};
 
 use super::{DrainAct, DrainPlan, DrainWorld, cordon::is_held, drain_entry, standing::is_accepted};
 use crate::{responders::awaits_acknowledgement, status::is_finished, time::after};
@@ -42,10 +42,16 @@ pub(super) fn withdraw<'a>(
             acts.push(DrainAct::ReleaseFinalizer);
             wake_at = None;
         }
-        status.message = Some("it was deleted; its nodes are being released".to_owned());
+        say(&mut status, "its nodes are being released");
     } else {
-        status.message = Some("it was deleted; its requests are being taken back".to_owned());
+        say(&mut status, "its requests are being taken back");
     }
-    status.verdict = Some(DrainVerdict::Waiting);
     DrainPlan { status, acts, wake_at, ..DrainPlan::default() }
+}
+
+/// Says that the drain was deleted. One that had ended keeps the verdict of its end.
+fn say(status: &mut NodeEvacuationStatus, step: &str) {
+    let ended = status.is_true(DrainConditionType::Finished);
+    status.verdict = Some(if ended { status.verdict() } else { DrainVerdict::Canceled });
+    status.message = Some(format!("it was deleted; {step}"));
 }

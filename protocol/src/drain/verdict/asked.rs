@@ -2,11 +2,11 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    Answer, ConditionType, DrainBlockerReason, Evacuation, EvacuationStatus, Policy, RefusalPolicy,
-    ResponderState, ResponderStatus,
+    Answer, BlockedReason, ConditionType, DrainBlockerReason, Evacuation, EvacuationStatus, Policy,
+    RefusalPolicy, ResponderState, ResponderStatus,
 };
 
-use super::{DrainedPod, Hold, PodCount, PodJudgement, eviction, refused, text};
+use super::{DrainedPod, Hold, PodCount, PodJudgement, budget, command, eviction, refused, text};
 use crate::{
     pod::{LivePod, PodPhase},
     policy::{forced, next_change, next_forcing, policy_at, rests},
@@ -56,6 +56,9 @@ impl Ask<'_> {
             return eviction::judge(self);
         }
         let Some(active) = responders.iter().find(|r| r.state == ResponderState::Active) else {
+            if self.status.reason() == Some(BlockedReason::AwaitingTurn) {
+                return self.in_line();
+            }
             return PodJudgement::of(PodCount::Asked);
         };
         if forced(&self.policy).is_some() {
@@ -70,7 +73,18 @@ impl Ask<'_> {
         }
     }
 
-    /// A responder that was asked counts as a blocker when half of its time is over.
+    /// A pod that is asked when its budget has room for it.
+    fn in_line(&self) -> PodJudgement {
+        let hold = budget::in_line(self);
+        let hold = match eviction::deletion_time(self) {
+            Some(time) => hold.until_deleted(time),
+            None => hold,
+        };
+        PodJudgement::held(PodCount::Waiting, self.pod, hold)
+    }
+
+    /// A responder that was asked counts as a blocker when half of its time is over, and at once when its
+    /// endpoint gave a reply that does not count.
     fn unanswered(&self, active: &ResponderStatus) -> PodJudgement {
         let end = expiry_time(active);
         if end.is_some_and(|end| end <= self.now) {
@@ -79,7 +93,7 @@ impl Ask<'_> {
         let since = asked_since(active).or(active.active_time.map(|time| time.0)).unwrap_or(self.now);
         let expected = self.end_of_answers(end);
         let half = after(since, active.timeout_seconds / 2);
-        if self.now < half {
+        if self.now < half && active.message.is_none() {
             return PodJudgement::of(PodCount::Asked).expected(expected).changing_at(half);
         }
         let name = text::quote(&active.name);
@@ -87,6 +101,7 @@ impl Ask<'_> {
             Some(end) => format!("responder {name} has not answered and has time until {}", text::time(end)),
             None => format!("the question to responder {name} was not delivered yet"),
         };
+        cause.push_str(&text::remark(active.message.as_deref()));
         if let Some(block) = unreadable(self.status, active) {
             cause.push_str(&text::remark([block.message.as_str()]));
         }
@@ -108,8 +123,11 @@ impl Ask<'_> {
             text::time(until),
             said(active)
         );
-        let way_out = "nothing is needed, because the controller continues when the delay ends; \
-                       spec.requester.deadlineSeconds limits further delays";
+        let way_out = format!(
+            "nothing is needed, because the controller continues when the delay ends; to limit further \
+             delays: {} --deadline=10m --at-deadline=evict",
+            command::set(self.pod)
+        );
         let since = active.answer_time.map_or(self.now, |time| time.0);
         let hold = Hold::new(DrainBlockerReason::Delayed, self.object(), since, cause, way_out)
             .expected(self.end_of_answers(Some(until)))
@@ -125,7 +143,11 @@ impl Ask<'_> {
         let deadline = next_forcing(&self.policy).map(|deadline| deadline.time.0);
         let retry = active.retry_time.map(|time| time.0).filter(|time| self.now < *time);
         let cause = format!("responder {} refused{}", text::quote(&active.name), said(active));
-        let overrule = "set spec.requester.deadlineSeconds, or spec.requester.onRefusal: Override";
+        let overrule = format!(
+            "run {}; or set a deadline: {} --deadline=10m --at-deadline=evict",
+            command::overrule(self.pod.pod),
+            command::set(self.pod)
+        );
         let way_out = match (deadline, retry) {
             (Some(time), _) => {
                 format!(
@@ -134,9 +156,9 @@ impl Ask<'_> {
                 )
             }
             (None, Some(time)) => {
-                format!("wait until the responder may be asked again at {}, or {overrule}", text::time(time))
+                format!("wait until the responder may be asked again at {}; or {overrule}", text::time(time))
             }
-            (None, None) => format!("the responder must change its answer, or {overrule}"),
+            (None, None) => format!("the responder must change its answer; or {overrule}"),
         };
         let since = active.answer_time.map_or(self.now, |time| time.0);
         let hold = Hold::new(DrainBlockerReason::Refused, self.object(), since, cause, way_out);

@@ -4,17 +4,27 @@ use chrono::{DateTime, Utc};
 use evacuation_api::{BlockedReason, ConditionType, DrainBlockerReason, from_condition_time};
 use k8s_openapi::{
     api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus},
-    apimachinery::pkg::apis::meta::v1::Condition,
+    apimachinery::pkg::{apis::meta::v1::Condition, util::intstr::IntOrString},
 };
 
-use super::{Hold, asked::Ask, eviction::blocked_since, replacement, text};
-use crate::pod::{BudgetView, controller, holding};
+use super::{Hold, asked::Ask, command, eviction::blocked_since, replacement, text};
+use crate::{
+    pod::{BudgetView, controller, holding},
+    time::{after, sooner},
+};
 
 /// Maximum number of budgets that a message names.
 const NAMED_BUDGETS: usize = 5;
-/// The ways out for a budget that does not count its pods.
-const COUNTED_WAY_OUT: &str = "let the budget select only pods whose owner has the subresource scale; or use \
-                               minAvailable with a number; or delete the budget";
+/// Time within which the disruption controller counts an eviction, in seconds, as a rule.
+const COUNTED_SECONDS: i64 = 15;
+/// Time after which the disruption controller no longer waits for an evicted pod to terminate, and some more,
+/// in seconds. Source: `DeletionTimeout` of `k8s.io/kubernetes/pkg/controller/disruption`.
+const GIVEN_UP_SECONDS: i64 = 150;
+/// Command that shows if the kube-controller-manager works.
+const CONTROLLER_MANAGER: &str = "kubectl get lease kube-controller-manager -n kube-system";
+/// The way out for a pod of a Deployment.
+const REPLACED_FIRST: &str = "register the responder surge.evacuation.dev/replacement for the pod, if the \
+                              built-in responders are installed, and drain again; or ";
 
 /// Returns the hold by the budgets of the pod.
 pub(super) fn hold(ask: &Ask<'_>) -> Option<Hold> {
@@ -25,6 +35,15 @@ pub(super) fn hold(ask: &Ask<'_>) -> Option<Hold> {
         ([], _) => refused.then(|| unseen(ask)),
         (_, [one]) => One::of(ask, one).hold(refused),
         _ => Some(multiple(ask)),
+    }
+}
+
+/// Returns the hold by the budgets of a pod that is not asked before they have room for it.
+pub(super) fn in_line(ask: &Ask<'_>) -> Hold {
+    match ask.pod.budgets.as_slice() {
+        [] => unseen(ask),
+        [one] => One::of(ask, one).in_line(),
+        _ => multiple(ask),
     }
 }
 
@@ -52,8 +71,15 @@ fn multiple(ask: &Ask<'_>) -> Hold {
         "budgets {}{more} select the pod, and the eviction API refuses a pod with more than one budget",
         text::quote(&list)
     );
-    let way_out =
-        "change the selector of all budgets but one, so that one selects the pod, or delete the others";
+    let others = names.iter().skip(1).take(NAMED_BUDGETS).copied().collect::<Vec<_>>().join(" ");
+    let pod = ask.pod.pod;
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let way_out = format!(
+        "change the selectors, so that one budget selects the pod; or keep one budget and delete the others, \
+         such as: {}; or have the pod deleted at a deadline, which budgets do not prevent: {}",
+        command::delete_budgets(&text::quote(&others), namespace),
+        command::delete_at_deadline(ask.pod)
+    );
     let object = format!("PodDisruptionBudget/{first}");
     Hold::new(DrainBlockerReason::MultipleBudgets, object, blocked_since(ask), cause, way_out).stuck()
 }
@@ -87,12 +113,16 @@ impl<'a> One<'a> {
             return Some(self.not_computed(failed));
         }
         if self.is_stale() {
-            let cause = format!("budget {} was not computed since its last change", self.name());
-            return Some(self.exhausted(cause));
+            return Some(self.stale());
         }
         if self.allowed > 0 {
             let cause = format!("budget {} allows one disruption at a time", self.name());
             return refused.then(|| self.exhausted(cause));
+        }
+        let uncounted = self.uncounted_eviction();
+        if let Some((pod, time)) = uncounted.filter(|(_, time)| after(*time, COUNTED_SECONDS) <= self.ask.now)
+        {
+            return Some(self.not_counted_since(pod, time));
         }
         let expected = self.status.expected_pods.unwrap_or_default();
         if expected == 0 && controller(self.ask.pod.pod).is_none() {
@@ -101,27 +131,53 @@ impl<'a> One<'a> {
         if expected > 0 && self.desired >= expected {
             return Some(self.allows_none(expected));
         }
-        let replacements = replacement::sort(self.ask.pod);
+        let replacements = replacement::sort(self.ask.pod, self.ask.now);
         if !self.ask.live.ready && replacements.is_none() {
             return Some(self.unhealthy());
         }
         if i64::from(replacements.hopeful) < self.missing()
             && let Some(failure) = replacements.worst
         {
-            let passes = !self.ask.live.ready;
-            return Some(failure.hold(&self.name(), passes, self.ask.now));
+            return Some(failure.hold(self.ask, self.budget));
         }
         let cause = format!(
-            "budget {} allows no disruption now: {} of its pods are healthy, and {} must be",
+            "budget {} allows no disruption now: {}, and {} must be",
             self.name(),
-            self.current,
+            self.healthy(),
             self.desired
         );
-        Some(self.exhausted(cause))
+        let late = uncounted.map(|(_, time)| after(time, COUNTED_SECONDS));
+        Some(self.exhausted(cause).changing_at(sooner(replacements.hope_ends, late)))
+    }
+
+    fn in_line(&self) -> Hold {
+        let expected = self.status.expected_pods.unwrap_or_default();
+        let computed = self.sync_failure().is_none() && !self.is_stale();
+        if computed
+            && (self.desired < expected || expected == 0)
+            && let Some(other) = self.ask.pod.asked_beside
+        {
+            let cause = format!(
+                "budget {} lets no further pod be asked until pod {}, which was asked, is gone",
+                self.name(),
+                text::quote(other)
+            );
+            let way_out = "nothing is needed, because the controller asks the pod when the budget has room";
+            let since = blocked_since(self.ask);
+            return self.hold_by(DrainBlockerReason::BudgetExhausted, since, cause, way_out);
+        }
+        self.hold(true).unwrap_or_else(|| {
+            self.exhausted(format!("budget {} lets no further pod be asked now", self.name()))
+        })
     }
 
     fn name(&self) -> String {
         text::quote(text::name(&self.budget.metadata))
+    }
+
+    /// Returns the number of its pods that are healthy, in words.
+    fn healthy(&self) -> String {
+        format!("{} of its pods {} healthy", self.current, text::is_or_are(self.current))
     }
 
     /// Returns the number of further pods that must become healthy before the pod may go. One that is unready
@@ -139,6 +195,13 @@ impl<'a> One<'a> {
     /// until it has looked again.
     fn is_stale(&self) -> bool {
         self.status.observed_generation.unwrap_or_default() < self.generation()
+    }
+
+    /// Returns the oldest eviction that the disruption controller has not counted yet: the pod and the time.
+    /// It counts one when it sees the pod terminate.
+    fn uncounted_eviction(&self) -> Option<(&str, DateTime<Utc>)> {
+        let evicted = self.status.disrupted_pods.iter().flatten();
+        evicted.map(|(pod, time)| (pod.as_str(), from_condition_time(time))).min_by_key(|(_, time)| *time)
     }
 
     /// Returns the condition that says why the budget as it is now cannot be computed.
@@ -173,7 +236,7 @@ impl<'a> One<'a> {
             text::remark([failed.message.as_str()])
         );
         let since = from_condition_time(&failed.last_transition_time).max(blocked_since(self.ask));
-        self.hold_by(DrainBlockerReason::BudgetNotComputed, since, cause, COUNTED_WAY_OUT).stuck()
+        self.uncounted(since, cause)
     }
 
     /// The disruption controller counts only pods with a controller, unless the limit is a number of
@@ -184,8 +247,45 @@ impl<'a> One<'a> {
             self.name(),
             self.limit().map(|limit| format!(" ({limit})")).unwrap_or_default()
         );
-        let since = blocked_since(self.ask);
-        self.hold_by(DrainBlockerReason::BudgetNotComputed, since, cause, COUNTED_WAY_OUT).stuck()
+        self.uncounted(blocked_since(self.ask), cause)
+    }
+
+    /// Returns the hold by a budget that nobody has counted since it changed.
+    fn stale(&self) -> Hold {
+        let cause = format!("budget {} was not computed since its last change", self.name());
+        let way_out = format!(
+            "the kube-controller-manager computes it within seconds; if it does not, see if it works: \
+             {CONTROLLER_MANAGER}"
+        );
+        self.hold_by(DrainBlockerReason::BudgetExhausted, blocked_since(self.ask), cause, &way_out)
+    }
+
+    /// Returns the hold by a budget that nobody has counted since an eviction.
+    fn not_counted_since(&self, pod: &str, time: DateTime<Utc>) -> Hold {
+        let cause = format!(
+            "budget {} was not counted since the eviction of pod {} at {}",
+            self.name(),
+            text::quote(pod),
+            text::time(time)
+        );
+        let way_out =
+            format!("see if the kube-controller-manager works, which counts it: {CONTROLLER_MANAGER}");
+        let since = time.max(blocked_since(self.ask));
+        let hold = self.hold_by(DrainBlockerReason::BudgetExhausted, since, cause, &way_out);
+        hold.stuck_from(after(time, GIVEN_UP_SECONDS), self.ask.now)
+    }
+
+    /// Returns the hold by a budget that does not count its pods.
+    fn uncounted(&self, since: DateTime<Utc>, cause: String) -> Hold {
+        let metadata = &self.budget.metadata;
+        let way_out = format!(
+            "let the budget select only pods whose owner has the subresource scale; or use minAvailable with a \
+             number; or delete the budget: {}; or have the pod deleted at a deadline, which the budget does not \
+             prevent: {}",
+            command::delete_budgets(&self.name(), metadata.namespace.as_deref().unwrap_or_default()),
+            command::delete_at_deadline(self.ask.pod)
+        );
+        self.hold_by(DrainBlockerReason::BudgetNotComputed, since, cause, &way_out).stuck()
     }
 
     /// Returns the limit as the spec has it.
@@ -204,12 +304,25 @@ impl<'a> One<'a> {
             self.desired,
             text::pods(usize::try_from(expected).unwrap_or_default()),
         );
-        let unhealthy =
-            "; or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget, as the pod is not ready";
+        let unready_goes = if self.ask.live.ready {
+            String::new()
+        } else {
+            format!(
+                "as the pod is not ready, set unhealthyPodEvictionPolicy: AlwaysAllow in the budget: {}; or ",
+                command::let_unready_go(self.budget)
+            )
+        };
+        let pod = self.ask.pod.pod;
+        let replaceable = controller(pod).is_some_and(|owner| owner.kind == "ReplicaSet");
+        let spec = self.budget.spec.as_ref();
+        let is_number = spec.is_some_and(|spec| matches!(spec.min_available, Some(IntOrString::Int(_))));
         let way_out = format!(
-            "let the budget allow one disruption, add a replica where minAvailable is a number, or set \
-             spec.requester.deadlineSeconds with atDeadline: Delete{}",
-            if self.ask.live.ready { "" } else { unhealthy }
+            "{unready_goes}{}let the budget allow one disruption: {}{}; or have the pod deleted at a \
+             deadline, which the budget does not prevent: {}",
+            if replaceable { REPLACED_FIRST } else { "" },
+            command::allow_one(self.budget, expected),
+            if is_number { "; or add a replica" } else { "" },
+            command::delete_at_deadline(self.ask.pod),
         );
         self.hold_by(DrainBlockerReason::BudgetAllowsNone, blocked_since(self.ask), cause, &way_out).stuck()
     }
@@ -220,14 +333,18 @@ impl<'a> One<'a> {
             .and_then(|condition| condition.last_transition_time.as_ref())
             .map_or_else(|| blocked_since(self.ask), from_condition_time);
         let cause = format!(
-            "the pod is not ready, and budget {} protects pods that are not ready while {} of its pods are \
-             healthy and {} must be",
+            "{}the pod is not ready, and budget {} protects pods that are not ready while {} and {} must be",
+            text::dead_node(self.ask.pod).map(|dead| format!("{dead}, so ")).unwrap_or_default(),
             self.name(),
-            self.current,
+            self.healthy(),
             self.desired
         );
-        let way_out = "repair the pod, or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget";
-        self.hold_by(DrainBlockerReason::UnhealthyPod, since, cause, way_out)
+        let broken = if self.ask.pod.node_silent_since.is_some() { "node" } else { "pod" };
+        let way_out = format!(
+            "repair the {broken}, or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget: {}",
+            command::let_unready_go(self.budget)
+        );
+        self.hold_by(DrainBlockerReason::UnhealthyPod, since, cause, &way_out)
             .stuck_when_it_lasts(self.ask.now)
     }
 }

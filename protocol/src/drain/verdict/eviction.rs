@@ -5,8 +5,12 @@ use evacuation_api::{
     BlockedReason, ConditionType, DeadlineAction, DrainBlockerReason, EvictionAction, from_condition_time,
 };
 
-use super::{Hold, PodCount, PodJudgement, asked::Ask, budget, text};
-use crate::{TERMINATING_MARGIN_SECONDS, policy::reached, time::after};
+use super::{Hold, PodCount, PodJudgement, asked::Ask, budget, command, text};
+use crate::{
+    TERMINATING_MARGIN_SECONDS,
+    policy::{next_forcing, reached},
+    time::after,
+};
 
 /// Time after an accepted eviction at which a pod that does not terminate counts as stuck, in seconds.
 const IGNORED_SECONDS: i64 = 300;
@@ -17,7 +21,8 @@ pub(super) fn judge(ask: &Ask<'_>) -> PodJudgement {
         return accepted(ask);
     }
     let deletes = reached(&ask.policy, DeadlineAction::Delete).is_some();
-    let hold = rejected(ask).or_else(|| if deletes { None } else { budget::hold(ask) });
+    let hold = group(ask).or_else(|| rejected(ask));
+    let hold = hold.or_else(|| if deletes { None } else { budget::hold(ask) });
     let Some(hold) = hold else { return PodJudgement::of(PodCount::Evicting).expected(deletion_time(ask)) };
     let hold = match deletion_time(ask) {
         Some(time) => hold.until_deleted(time),
@@ -27,7 +32,7 @@ pub(super) fn judge(ask: &Ask<'_>) -> PodJudgement {
 }
 
 /// Returns the time of the next deadline that deletes the pod.
-fn deletion_time(ask: &Ask<'_>) -> Option<DateTime<Utc>> {
+pub(super) fn deletion_time(ask: &Ask<'_>) -> Option<DateTime<Utc>> {
     let mut deadlines = ask.policy.deadlines.iter();
     deadlines.find(|d| !d.reached && d.action == DeadlineAction::Delete).map(|d| d.time.0)
 }
@@ -41,10 +46,28 @@ fn accepted(ask: &Ask<'_>) -> PodJudgement {
     }
     let cause =
         format!("the API accepted the eviction at {}, and the pod does not terminate", text::time(since));
-    let way_out = "look for an admission webhook that answers evictions itself, or delete the pod";
+    let way_out = format!(
+        "look for an admission webhook that answers evictions itself, or run {}",
+        command::delete(ask.pod.pod)
+    );
     let hold = Hold::new(DrainBlockerReason::Terminating, ask.pod.object(), since, cause, way_out)
         .stuck_from(after(since, IGNORED_SECONDS), ask.now);
     PodJudgement::held(PodCount::Evicting, ask.pod, hold)
+}
+
+/// Returns the hold by another pod of the PodGroup.
+fn group(ask: &Ask<'_>) -> Option<Hold> {
+    let blocked = ask.status.true_condition(ConditionType::Blocked)?;
+    let cause = format!("the pods of its PodGroup move together{}", text::remark([blocked.message.as_str()]));
+    let way_out = "look at the Evacuation of the pod that is named";
+    let hold = |reason| Hold::new(reason, ask.object(), blocked_since(ask), cause, way_out);
+    let deadline = next_forcing(&ask.policy).map(|deadline| deadline.time.0);
+    match ask.status.reason() {
+        Some(BlockedReason::PodGroup) => Some(hold(DrainBlockerReason::PodGroup).expected(deadline)),
+        Some(BlockedReason::Refused) if deadline.is_none() => Some(hold(DrainBlockerReason::Refused).stuck()),
+        Some(BlockedReason::Refused) => Some(hold(DrainBlockerReason::Refused).expected(deadline)),
+        _ => None,
+    }
 }
 
 /// Returns the hold by a webhook, or by the API itself, that rejects the attempts.
@@ -58,7 +81,11 @@ fn rejected(ask: &Ask<'_>) -> Option<Hold> {
     let act = if deletion { "deletion" } else { "eviction" };
     let cause =
         format!("the API or an admission webhook rejects the {act} of the pod{}", text::remark(message));
-    let way_out = "remove the cause that the reply names; the controller retries";
+    let mut way_out = "remove the cause that the reply names; the controller retries".to_owned();
+    if !deletion {
+        let delete = command::delete_at_deadline(ask.pod);
+        way_out = format!("{way_out}; or have the pod deleted at a deadline: {delete}");
+    }
     let hold =
         Hold::new(DrainBlockerReason::EvictionRejected, ask.object(), blocked_since(ask), cause, way_out);
     Some(hold.stuck_when_it_lasts(ask.now))

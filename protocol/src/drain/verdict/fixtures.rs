@@ -149,13 +149,16 @@ pub(super) fn answered(e: Evacuation, answer: Answer, retry: Option<i64>) -> Eva
 
 pub(super) fn drained<'a>(pod: &'a Pod, standing: Standing<'a>) -> DrainedPod<'a> {
     DrainedPod {
+        drain: Some("n"),
         node: "n",
         pod,
         standing,
         budgets: Vec::new(),
         unready: Vec::new(),
+        asked_beside: None,
         attach_failures: &[],
         node_silent_since: None,
+        node_deleted: None,
     }
 }
 
@@ -168,7 +171,7 @@ pub(super) fn line(judgement: &PodJudgement) -> String {
     };
     assert!(DrainBlockerReason::parse(&blocker.reason).is_some(), "{}", blocker.reason);
     assert_eq!((blocker.node.as_str(), blocker.pod.as_deref()), ("n", Some("shop/db-0")));
-    assert!(blocker.message.contains("; to continue: "), "{}", blocker.message);
+    assert!(blocker.message.contains("; what helps: "), "{}", blocker.message);
     assert!(!blocker.message.contains(char::is_control) && blocker.message.len() <= 1024);
     let word = if blocker.stuck { "stuck" } else { "slow" };
     let object = blocker.object.as_deref().unwrap_or("-");

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use evacuation_api::DrainBlockerReason;
 
 use super::{STUCK_AFTER_SECONDS, text};
-use crate::{status::truncated, time::after};
+use crate::{drain::message::message, time::after};
 
 /// A cause that holds a pod: not stuck, unless it says so.
 pub(super) struct Hold {
@@ -72,6 +72,6 @@ impl Hold {
 
     /// Returns the cause and the way out.
     pub(super) fn message(&self) -> String {
-        truncated(&format!("{}; to continue: {}", self.cause, self.way_out))
+        message(&self.cause, Some(&self.way_out))
     }
 }

@@ -12,6 +12,7 @@
 
 mod asked;
 mod budget;
+mod command;
 mod eviction;
 mod hold;
 mod leaving;
@@ -26,7 +27,11 @@ use evacuation_api::{DrainBlocker, Evacuation, LeftAlonePod};
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 
 use self::hold::Hold;
-pub(super) use self::refused::record;
+pub(super) use self::{
+    leaving::REMOVAL_SECONDS,
+    refused::record,
+    summary::{rank, stayed},
+};
 pub use self::{
     summary::{Summary, summarize},
     volume::{AttachFailure, volume_in},
@@ -46,6 +51,8 @@ pub const STUCK_AFTER_SECONDS: i64 = 60;
 /// and message of a waiting state.
 #[derive(Clone, Debug)]
 pub struct DrainedPod<'a> {
+    /// Name of the drain that moves it; `None` where none does, or none is known.
+    pub drain: Option<&'a str>,
     /// The name of its node.
     pub node: &'a str,
     /// The pod.
@@ -57,10 +64,14 @@ pub struct DrainedPod<'a> {
     /// Pods that the same budgets select, or that have the same controller, and that are neither ready nor
     /// terminating: the replacements that it waits for. The pod itself and pods that have ended do not count.
     pub unready: Vec<&'a Pod>,
+    /// Name of another pod of its budgets that was asked and may have stopped its work.
+    pub asked_beside: Option<&'a str>,
     /// Volumes that cannot be attached, of pods in `unready` and others.
     pub attach_failures: &'a [AttachFailure],
     /// The time since which the kubelet of its node does not report.
     pub node_silent_since: Option<DateTime<Utc>>,
+    /// The time at which its node was found deleted.
+    pub node_deleted: Option<DateTime<Utc>>,
 }
 
 /// The progress of a drain with one pod.
@@ -85,6 +96,13 @@ pub enum Standing<'a> {
     LeftAloneBefore(LeftAlonePod),
     /// It terminates, or has ended and is deleted. No active Evacuation holds the entry of this drain.
     Leaving,
+    /// It was not asked, because the kubelet of its node ends it.
+    ShutDown {
+        /// The time since which the node shuts down.
+        since: DateTime<Utc>,
+        /// The time until which that is believed. Then the pod is asked.
+        until: DateTime<Utc>,
+    },
 }
 
 /// The number of [`DrainPodCounts`](evacuation_api::DrainPodCounts) in which a pod counts.
@@ -120,6 +138,9 @@ pub struct PodJudgement {
 
 /// Judges one pod.
 pub fn judge(pod: &DrainedPod<'_>, now: DateTime<Utc>) -> PodJudgement {
+    if let Some(deleted) = pod.node_deleted {
+        return leaving::without_its_node(pod, deleted, now);
+    }
     if let Some(end) = pod.grace_end() {
         return leaving::judge(pod, end, now);
     }
@@ -131,6 +152,7 @@ pub fn judge(pod: &DrainedPod<'_>, now: DateTime<Utc>) -> PodJudgement {
         Standing::LeftAlone(evacuation) => refused::left_alone(pod, evacuation, now),
         Standing::LeftAloneBefore(record) => refused::left_alone_before(pod, record),
         Standing::Leaving => PodJudgement::of(PodCount::Evicting),
+        Standing::ShutDown { since, until } => leaving::by_the_kubelet(pod, *since, *until),
     }
 }
 

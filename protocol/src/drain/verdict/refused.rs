@@ -7,41 +7,60 @@ use evacuation_api::{
 };
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{DrainedPod, Hold, PodCount, PodJudgement, text};
+use super::{DrainedPod, Hold, PodCount, PodJudgement, command, text};
 use crate::{DrainRefusal, pod::daemon_set, time::stamp};
 
 /// Judges a pod that the pod rules of the drain refuse. The first reason names the blocker.
 pub(super) fn by_rules(pod: &DrainedPod<'_>, reasons: &[DrainRefusal], now: DateTime<Utc>) -> PodJudgement {
     let Some(first) = reasons.first() else { return PodJudgement::of(PodCount::Waiting) };
-    let (reason, _) = rule(*first);
+    let reason = rule(*first).reason;
     let object = match (reason, daemon_set(pod.pod)) {
         (DrainBlockerReason::DaemonSet, Some(name)) => format!("DaemonSet/{}", text::quote(name)),
         _ => pod.object(),
     };
-    let mut causes: Vec<String> = Vec::new();
-    let mut ways: Vec<&str> = Vec::new();
-    for refusal in reasons {
-        causes.push(refusal.to_string());
-        ways.push(rule(*refusal).1);
-    }
-    ways.dedup();
+    let causes: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+    let mut rules: Vec<Rule> = reasons.iter().map(|refusal| rule(*refusal)).collect();
+    rules.dedup();
+    let flags: Vec<&str> = rules.iter().map(|rule| rule.flag).collect();
+    let effects: Vec<&str> = rules.iter().map(|rule| rule.effect).collect();
     let cause = format!("the rules of the drain refuse the pod: {}", causes.join(", "));
-    let way_out = format!("set {}, or leave the pod out by spec.pods.selector", ways.join(" and "));
+    let way_out = format!(
+        "{}; then {}; or leave the pod out by spec.pods.selector: kubectl edit nodeevacuation {}",
+        command::change_rules(pod, &flags.join(" ")),
+        effects.join(", and "),
+        pod.drain.map_or_else(|| "DRAIN".to_owned(), text::quote)
+    );
     PodJudgement::held(PodCount::Blocked, pod, Hold::new(reason, object, now, cause, way_out).stuck())
 }
 
-/// Returns the reason of the blocker, and the field that lets the pod be asked or left alone.
-fn rule(refusal: DrainRefusal) -> (DrainBlockerReason, &'static str) {
-    match refusal {
-        DrainRefusal::DaemonSet => (DrainBlockerReason::DaemonSet, "spec.pods.daemonSets: Skip or Last"),
+/// Rule of a drain that lets a pod be asked or left alone.
+#[derive(PartialEq, Eq)]
+struct Rule {
+    /// Reason of the blocker without the rule.
+    reason: DrainBlockerReason,
+    /// Flag of the plugin that sets the rule.
+    flag: &'static str,
+    /// Effect on the pods of the drain, in words.
+    effect: &'static str,
+}
+
+fn rule(refusal: DrainRefusal) -> Rule {
+    let (reason, flag, effect) = match refusal {
+        DrainRefusal::DaemonSet => {
+            (DrainBlockerReason::DaemonSet, "--ignore-daemonsets", "all pods of DaemonSets stay")
+        }
         DrainRefusal::LocalStorage => (
             DrainBlockerReason::LocalStorage,
-            "spec.pods.emptyDirData: Delete (the data of its emptyDir volumes is lost)",
+            "--delete-emptydir-data",
+            "all pods of the drain lose the data of their emptyDir volumes",
         ),
-        DrainRefusal::MissingDaemonSet | DrainRefusal::Unmanaged => {
-            (DrainBlockerReason::Unmanaged, "spec.pods.unmanaged: Evict (nothing creates the pod again)")
-        }
-    }
+        DrainRefusal::MissingDaemonSet | DrainRefusal::Unmanaged => (
+            DrainBlockerReason::Unmanaged,
+            "--force",
+            "all pods of the drain go that no controller creates again",
+        ),
+    };
+    Rule { reason, flag, effect }
 }
 
 /// Judges a pod for which the API server rejects the request. The controller retries.
@@ -110,20 +129,26 @@ fn stays(
 ) -> PodJudgement {
     let ended = match reason {
         Some(FailedReason::Refused) => "a responder refused",
+        Some(FailedReason::PodGroupRefused) => "another pod of its PodGroup refused",
         Some(FailedReason::Canceled) => "the request was canceled",
         Some(FailedReason::DeadlineGaveUp) => "the deadline passed",
-        None => "the request ended",
+        Some(FailedReason::Rehearsed) | None => "the request ended",
     };
     let cause = format!("the pod was left alone, because {ended}{said}");
+    let ask = command::ask(pod.pod);
     let way_out = match reason {
-        Some(FailedReason::Canceled) => "find out who canceled it; then drain again, or delete the pod",
+        Some(FailedReason::Canceled) => format!("find out who canceled it; then drain again; or run {ask}"),
+        Some(FailedReason::DeadlineGaveUp) => format!(
+            "drain again with a later deadline; or have this pod evicted after 10 minutes, within its \
+             budgets: {ask} --deadline=10m --at-deadline=evict"
+        ),
         _ => {
-            "agree with the owner of the pod; then delete the pod, or drain again with \
-             spec.requester.onRefusal: Override"
+            format!("agree with the owner of the pod, and drain again; or run {ask} --on-refusal=override")
         }
     };
     let object = format!("Evacuation/{evacuation}");
-    let count = if reason == Some(FailedReason::Refused) { PodCount::Refused } else { PodCount::Blocked };
+    let refused = matches!(reason, Some(FailedReason::Refused | FailedReason::PodGroupRefused));
+    let count = if refused { PodCount::Refused } else { PodCount::Blocked };
     let hold = Hold::new(DrainBlockerReason::LeftAlone, object, since, cause, way_out);
     PodJudgement::held(count, pod, hold.stuck())
 }

@@ -2,10 +2,16 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{DrainBlockerReason, from_condition_time};
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::{
+    core::v1::{Pod, PodCondition},
+    policy::v1::PodDisruptionBudget,
+};
 
-use super::{AttachFailure, DrainedPod, Hold, text};
-use crate::pod::{LivePod, PodPhase};
+use super::{AttachFailure, DrainedPod, Hold, STUCK_AFTER_SECONDS, asked::Ask, command, text};
+use crate::{
+    pod::{LivePod, PodPhase},
+    time::{after, sooner},
+};
 
 /// Reasons of a waiting container whose image is missing, as the kubelet writes them.
 const IMAGE_REASONS: &[&str] = &["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"];
@@ -19,6 +25,8 @@ pub(super) struct Replacements<'a> {
     pub(super) hopeful: i32,
     /// The failure to name, if a pod fails.
     pub(super) worst: Option<Failure<'a>>,
+    /// The time at which the first of the hopeful pods is given up.
+    pub(super) hope_ends: Option<DateTime<Utc>>,
 }
 
 impl Replacements<'_> {
@@ -40,7 +48,10 @@ pub(super) struct Failure<'a> {
 
 /// Sorts the unready pods around a pod, without itself and without those that have ended. The failure to name
 /// does not depend on their order.
-pub(super) fn sort<'a>(pod: &DrainedPod<'a>) -> Replacements<'a> {
+///
+/// A pod that has not been ready for [`STUCK_AFTER_SECONDS`] gives no hope, whatever the reason: it may have
+/// accepted to go and stopped its work, or its node may be dead.
+pub(super) fn sort<'a>(pod: &DrainedPod<'a>, now: DateTime<Utc>) -> Replacements<'a> {
     let itself = |other: &Pod| {
         let key = |pod: &Pod| {
             let metadata = &pod.metadata;
@@ -53,10 +64,14 @@ pub(super) fn sort<'a>(pod: &DrainedPod<'a>) -> Replacements<'a> {
             && other.metadata.deletion_timestamp.is_none()
             && LivePod::of(other).phase != PodPhase::Terminal
     };
-    let mut replacements = Replacements { hopeful: 0, worst: None };
+    let mut replacements = Replacements { hopeful: 0, worst: None, hope_ends: None };
     for other in pod.unready.iter().copied().filter(counts) {
-        let Some(failure) = Failure::of(other, pod.attach_failures) else {
+        let hope_ends = unready_since(other).map(|since| after(since, STUCK_AFTER_SECONDS));
+        let given_up = hope_ends.is_some_and(|end| end <= now);
+        let failure = Failure::of(other, pod.attach_failures);
+        let Some(failure) = failure.or_else(|| given_up.then(|| unready(other, pod))) else {
             replacements.hopeful = replacements.hopeful.saturating_add(1);
+            replacements.hope_ends = sooner(replacements.hope_ends, hope_ends);
             continue;
         };
         if replacements.worst.as_ref().is_none_or(|worst| failure.order() < worst.order()) {
@@ -76,36 +91,64 @@ impl<'a> Failure<'a> {
             DrainBlockerReason::ReplacementUnschedulable => 0,
             DrainBlockerReason::ReplacementVolume => 1,
             DrainBlockerReason::ReplacementImage => 2,
-            _ => 3,
+            DrainBlockerReason::ReplacementCrashing => 3,
+            _ => 4,
         };
         (rank, text::name(&self.pod.metadata))
     }
 
-    /// Returns the hold on a pod whose budget waits for the replacement. `unready` is true when the pod is
-    /// not ready itself.
-    pub(super) fn hold(self, budget: &str, unready: bool, now: DateTime<Utc>) -> Hold {
+    /// Returns the hold on a pod whose budget waits for the replacement.
+    pub(super) fn hold(self, ask: &Ask<'_>, budget: &PodDisruptionBudget) -> Hold {
         let name = text::name(&self.pod.metadata);
-        let cause = format!("budget {budget} waits for pod {name}, {}", self.what);
+        let budget_name = text::quote(text::name(&budget.metadata));
+        let cause = format!("budget {budget_name} waits for pod {name}, {}", self.what);
         let mut way_out = match self.reason {
             DrainBlockerReason::ReplacementUnschedulable => {
-                "add capacity or uncordon a node; two drains that wait for each other's replacements show \
-                 exactly this, so delete one of them"
+                let capacity = "add capacity or uncordon a node";
+                match command::cancel(ask.pod) {
+                    Some(cancel) => format!(
+                        "{capacity}; or, as two drains that wait for each other's replacements show exactly \
+                         this, end this one: {cancel}"
+                    ),
+                    None => capacity.to_owned(),
+                }
             }
             DrainBlockerReason::ReplacementVolume => {
                 "let the pod that uses the volume go, and repair the kubelet and the volume driver of its \
                  node, which detach the volume; or, once it is certain that the node is off, add the taint \
                  node.kubernetes.io/out-of-service:NoExecute to it, or delete the VolumeAttachment"
+                    .to_owned()
             }
-            DrainBlockerReason::ReplacementImage => "correct the name of the image, or let the nodes pull it",
-            _ => "repair the app or its configuration",
+            DrainBlockerReason::ReplacementImage => {
+                "correct the name of the image, or let the nodes pull it".to_owned()
+            }
+            DrainBlockerReason::ReplacementUnready => {
+                let repair = if dead_node(self.pod, ask.pod).is_some() {
+                    let taint = command::out_of_service(ask.pod.node);
+                    format!(
+                        "repair the node; or, once it is certain that the node is off, have its pods removed: \
+                         {taint}"
+                    )
+                } else {
+                    "repair the app or the node of that pod".to_owned()
+                };
+                match command::cancel(ask.pod) {
+                    Some(cancel) => format!(
+                        "{repair}; or end the request, so that apps that were asked can take up their work \
+                         again: {cancel}"
+                    ),
+                    None => repair,
+                }
+            }
+            _ => "repair the app or its configuration".to_owned(),
+        };
+        if !ask.live.ready {
+            way_out.push_str("; or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget: ");
+            way_out.push_str(&command::let_unready_go(budget));
         }
-        .to_owned();
-        if unready {
-            way_out.push_str("; or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget");
-        }
-        let since = self.since.unwrap_or(now);
+        let since = self.since.unwrap_or(ask.now);
         let object = self.object.unwrap_or_else(|| format!("Pod/{name}"));
-        Hold::new(self.reason, object, since, cause, way_out).stuck_when_it_lasts(now)
+        Hold::new(self.reason, object, since, cause, way_out).stuck_when_it_lasts(ask.now)
     }
 }
 
@@ -135,7 +178,7 @@ fn container(pod: &Pod) -> Option<Failure<'_>> {
     let find = |reasons: &[&str]| {
         waiting().find(|(_, state)| state.reason.as_deref().is_some_and(|reason| reasons.contains(&reason)))
     };
-    let since = condition(pod, "Ready").map_or_else(|| created(pod), |ready| since(pod, ready));
+    let since = unready_since(pod);
     if let Some((name, state)) = find(IMAGE_REASONS) {
         let said = text::remark(state.message.as_deref());
         let what = format!("the image of whose container {name} cannot be pulled{said}");
@@ -153,7 +196,24 @@ fn container(pod: &Pod) -> Option<Failure<'_>> {
     let message = state.message.as_deref().filter(|_| reason != "CrashLoopBackOff");
     let what =
         format!("whose container {name} does not run{}", text::remark([reason].into_iter().chain(message)));
-    Some(Failure { pod, reason: DrainBlockerReason::ReplacementCrashing, object: None, since, what })
+    let reason = DrainBlockerReason::ReplacementCrashing;
+    Some(Failure { pod, reason, object: None, since, what })
+}
+
+/// Returns the failure of a pod around a drained one that is not ready and does not say why.
+fn unready<'p>(pod: &'p Pod, drained: &DrainedPod<'_>) -> Failure<'p> {
+    let since = unready_since(pod);
+    let said = since.map(|since| format!(" since {}", text::time(since))).unwrap_or_default();
+    let because = dead_node(pod, drained).map(|dead| format!(", because {dead}")).unwrap_or_default();
+    let what = format!("which has not been ready{said}{because}");
+    let reason = DrainBlockerReason::ReplacementUnready;
+    Failure { pod, reason, object: None, since, what }
+}
+
+/// Returns the statement that the node of both pods does not report. `None` otherwise.
+fn dead_node(pod: &Pod, drained: &DrainedPod<'_>) -> Option<String> {
+    let node = pod.spec.as_ref()?.node_name.as_deref()?;
+    text::dead_node(drained).filter(|_| node == drained.node)
 }
 
 /// Returns the failure of a volume that the pod, which has a node, waits for.
@@ -175,6 +235,11 @@ fn volume<'p>(pod: &'p Pod, failures: &[AttachFailure]) -> Option<Failure<'p>> {
 /// Returns the condition of that type.
 pub(super) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == kind)
+}
+
+/// Returns the time since which an unready pod is not ready.
+fn unready_since(pod: &Pod) -> Option<DateTime<Utc>> {
+    condition(pod, "Ready").map_or_else(|| created(pod), |ready| since(pod, ready))
 }
 
 /// Returns the time of the condition, or of the pod's creation.

@@ -1,17 +1,18 @@
 //! The summary of the pods of a node, or of a whole drain.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{DrainBlocker, DrainPodCounts, DrainVerdict, MAX_DRAIN_BLOCKERS};
+use evacuation_api::{DrainBlocker, DrainBlockerReason, DrainPodCounts, DrainVerdict, MAX_DRAIN_BLOCKERS};
 
 use super::{PodCount, PodJudgement, text};
 use crate::{
+    drain::message::{message, message_parts},
     status::truncated,
     time::{after, sooner},
 };
 
 /// Remaining time of a grace period from which a drain counts as slow, in seconds.
 const LONG_GRACE_SECONDS: i64 = 60;
-/// Maximum number of further stuck pods that the message names.
+/// Maximum number of stuck pods that a part of the message names.
 const NAMED_PODS: usize = 3;
 
 /// The summary of judgements.
@@ -25,7 +26,8 @@ pub struct Summary {
     pub message: String,
     /// The latest of the pods' expected times. `None` when a pod has none, and when there is no pod.
     pub expected: Option<DateTime<Utc>>,
-    /// At most [`MAX_DRAIN_BLOCKERS`] blockers: the stuck first, then the oldest, then by node and pod.
+    /// At most [`MAX_DRAIN_BLOCKERS`] blockers: dead nodes first, then the stuck, then the oldest, then by
+    /// node and pod.
     pub blockers: Vec<DrainBlocker>,
     /// The number of blockers that are not listed.
     pub blockers_omitted: i32,
@@ -62,7 +64,9 @@ pub fn summarize<'j>(judgements: impl IntoIterator<Item = &'j PodJudgement>, now
         DrainVerdict::Waiting => format!("{} not asked yet", was_or_were(all.len())),
         DrainVerdict::Draining => moving(&all, expected),
         DrainVerdict::Slow => slow(&blockers, expected, grace),
-        DrainVerdict::Stuck => stuck(&blockers),
+        DrainVerdict::Stuck => stuck(&blockers, "cannot move"),
+        // Judgements know no end but that no pod is left.
+        DrainVerdict::Failed | DrainVerdict::Canceled => String::new(),
     };
     let due = all.iter().filter_map(|j| j.changes_at).filter(|time| now < *time).min();
     Summary {
@@ -76,14 +80,35 @@ pub fn summarize<'j>(judgements: impl IntoIterator<Item = &'j PodJudgement>, now
     }
 }
 
+/// Returns the reason why the drain of a node failed: the pods that stayed, in the past tense. `None` when
+/// nothing held one.
+pub(in crate::drain) fn stayed(judgements: &[PodJudgement]) -> Option<String> {
+    let mut blockers: Vec<_> = judgements.iter().filter(|j| is_stuck(j)).collect();
+    blockers.sort_by_cached_key(|judgement| order(judgement));
+    (!blockers.is_empty()).then(|| truncated(&stuck(&blockers, "did not move")))
+}
+
 fn is_stuck(judgement: &PodJudgement) -> bool {
     judgement.blocker.as_ref().is_some_and(|blocker| blocker.stuck)
 }
 
-/// Stuck first, then the oldest, then by node and pod.
+/// By rank, then the oldest, then by node and pod.
 fn order(judgement: &PodJudgement) -> Option<impl Ord + use<>> {
     let blocker = judgement.blocker.as_ref()?;
-    Some((!blocker.stuck, blocker.since, blocker.node.clone(), blocker.pod.clone()))
+    Some((rank(blocker), blocker.since, blocker.node.clone(), blocker.pod.clone()))
+}
+
+/// Returns the rank of a blocker: dead nodes first, which can be the cause of others, then the stuck ones.
+pub(in crate::drain) fn rank(blocker: &DrainBlocker) -> u8 {
+    match blocker.stuck {
+        true if is_dead_node(blocker) => 0,
+        true => 1,
+        false => 2,
+    }
+}
+
+fn is_dead_node(blocker: &DrainBlocker) -> bool {
+    blocker.reason == DrainBlockerReason::NodeUnreachable.as_str()
 }
 
 fn counts(all: &[&PodJudgement]) -> DrainPodCounts {
@@ -132,24 +157,41 @@ fn slow(blockers: &[&PodJudgement], expected: Option<DateTime<Utc>>, grace: Opti
                 0 => String::new(),
                 more => format!(" (and {more} more)"),
             };
-            format!("{end}, {}: {}{more}", place(blocker), blocker.message)
+            let (cause, help) = message_parts(&blocker.message);
+            message(&format!("{end}, {}: {cause}{more}", place(blocker)), help)
         }
         None => format!("{end}, the last grace period ends at {}", grace.map(text::time).unwrap_or_default()),
     }
 }
 
-fn stuck(blockers: &[&PodJudgement]) -> String {
+fn stuck(blockers: &[&PodJudgement], verb: &str) -> String {
     let stuck: Vec<_> = blockers.iter().filter(|j| is_stuck(j)).filter_map(|j| j.blocker.as_ref()).collect();
-    let Some((first, others)) = stuck.split_first() else { return String::new() };
-    let named: Vec<_> =
-        others.iter().take(NAMED_PODS).map(|b| format!("{} ({})", place(b), b.reason)).collect();
-    let also = if named.is_empty() { String::new() } else { format!("; also {}", named.join(", ")) };
-    let more = match others.len().saturating_sub(named.len()) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
+    let Some(first) = stuck.first() else { return String::new() };
+    // Pods that the same cause holds are named together.
+    let is_same = |b: &&DrainBlocker| (&b.reason, &b.message) == (&first.reason, &first.message);
+    let (same, others): (Vec<&DrainBlocker>, Vec<_>) = stuck.iter().copied().partition(is_same);
+    let places = listed(same.iter().map(|b| place(b).to_owned()));
+    let also = match others.as_slice() {
+        [] => String::new(),
+        others => format!("; also {}", listed(others.iter().map(|b| format!("{} ({})", place(b), b.reason)))),
     };
-    let (number, place) = (text::pods(stuck.len()), place(first));
-    format!("{number} cannot move: {place}: {}{also}{more}", first.message)
+    let (cause, help) = message_parts(&first.message);
+    let text = if is_dead_node(first) {
+        format!("{cause}: {} {verb}: {places}{also}", text::pods(same.len()))
+    } else {
+        format!("{} {verb}: {places}: {cause}{also}", text::pods(stuck.len()))
+    };
+    message(&text, help)
+}
+
+/// Returns the first of some places, and the number of the others.
+fn listed(places: impl Iterator<Item = String>) -> String {
+    let all: Vec<String> = places.collect();
+    let named = all.iter().take(NAMED_PODS).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match all.len().saturating_sub(NAMED_PODS) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }
 
 /// Returns the pod of a blocker, or its node.

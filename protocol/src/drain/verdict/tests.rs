@@ -33,7 +33,7 @@ fn an_answer_that_is_waited_for_is_slow_and_a_refusal_stuck_without_an_end() {
         status.responders.as_mut().unwrap()[0].http =
             serde_json::from_value(json!({"port": 80, "path": "/"})).unwrap();
     });
-    let table = [
+    let table = vec![
         ("just asked", asking(), 29, "Asked 60"),
         ("asked for half of the time", asking(), 30, "Asked Unanswered Evacuation/e slow 0 60"),
         ("the time is over", asking(), 60, "Asked -"),
@@ -156,10 +156,41 @@ fn a_pod_that_terminates_is_stuck_when_nothing_takes_it_away() {
     let pod = pod(job);
     let finalizer = judge(&drained(&pod, Standing::Leaving), at(130)).blocker.unwrap().message;
     assert!(finalizer.contains("it keeps the finalizers a.b/c, d.e/f;"), "{finalizer}");
+    let silent = DrainedPod { node_silent_since: silent, ..drained(&pod, Standing::Leaving) };
+    let finalizer = judge(&silent, at(130)).blocker.unwrap().message;
+    assert!(finalizer.starts_with("node n does not report since "), "the dead node comes first: {finalizer}");
 }
 
 #[test]
-fn a_pod_that_is_not_asked_names_the_field_that_changes_it() {
+fn the_pods_of_a_dead_node_have_one_message_and_commands_that_help() {
+    let of = |name: &str| {
+        let name = json!({"metadata": {"name": name, "deletionTimestamp": time(100)}});
+        let pod = pod(name);
+        let seen = DrainedPod { node_silent_since: Some(at(50)), ..drained(&pod, Standing::Leaving) };
+        judge(&seen, at(130)).blocker.unwrap().message
+    };
+    let message = of("db-0");
+    assert_eq!(message, of("db-1"), "the cause is the node, and not the pod");
+    assert_eq!(
+        message,
+        "node n does not report since 2024-10-04T00:00:50Z, and only its kubelet ends its pods; what helps: \
+         repair the node; or let the drain end without pods that terminate: kubectl evacuate set n \
+         --skip-wait-for-delete-timeout=30; or, once it is certain that the node is off, have its pods removed: \
+         kubectl taint node n node.kubernetes.io/out-of-service=nodeshutdown:NoExecute; and when it is back: \
+         kubectl taint node n node.kubernetes.io/out-of-service:NoExecute-"
+    );
+    let pod = pod(terminating());
+    let unknown = DrainedPod { drain: None, ..drained(&pod, Standing::Leaving) };
+    let message = judge(&unknown, at(130)).blocker.unwrap().message;
+    assert!(!message.contains("kubectl evacuate set"), "there is no drain to name: {message}");
+    let from_the_start =
+        DrainedPod { node_silent_since: Some(DateTime::<Utc>::MIN_UTC), ..drained(&pod, Standing::Leaving) };
+    let message = judge(&from_the_start, at(130)).blocker.unwrap().message;
+    assert!(message.starts_with("node n does not report, and"), "{message}");
+}
+
+#[test]
+fn a_pod_that_is_not_asked_names_the_command_that_changes_it() {
     let owner = |kind| {
         let owner =
             json!({"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "1", "controller": true});
@@ -167,15 +198,36 @@ fn a_pod_that_is_not_asked_names_the_field_that_changes_it() {
     };
     let (daemon, other) = (owner("DaemonSet"), owner("StatefulSet"));
     let table = [
-        (vec![DrainRefusal::DaemonSet], &daemon, "DaemonSet DaemonSet/o", "spec.pods.daemonSets: Skip"),
-        (vec![DrainRefusal::MissingDaemonSet], &daemon, "Unmanaged Pod/db-0", "spec.pods.unmanaged: Evict"),
-        (vec![DrainRefusal::LocalStorage], &other, "LocalStorage Pod/db-0", "spec.pods.emptyDirData: Delete"),
-        (vec![DrainRefusal::Unmanaged], &other, "Unmanaged Pod/db-0", "spec.pods.unmanaged: Evict"),
+        (
+            vec![DrainRefusal::DaemonSet],
+            &daemon,
+            "DaemonSet DaemonSet/o",
+            " --ignore-daemonsets; then all pods of DaemonSets stay; or",
+        ),
+        (
+            vec![DrainRefusal::MissingDaemonSet],
+            &daemon,
+            "Unmanaged Pod/db-0",
+            " --force; then all pods of the drain go that no controller",
+        ),
+        (
+            vec![DrainRefusal::LocalStorage],
+            &other,
+            "LocalStorage Pod/db-0",
+            " --delete-emptydir-data; then all pods of the drain lose",
+        ),
+        (
+            vec![DrainRefusal::Unmanaged],
+            &other,
+            "Unmanaged Pod/db-0",
+            " --force; then all pods of the drain go that no controller",
+        ),
         (
             vec![DrainRefusal::LocalStorage, DrainRefusal::Unmanaged],
             &other,
             "LocalStorage Pod/db-0",
-            "is lost) and spec.pods.unmanaged: Evict",
+            " --delete-emptydir-data --force; then all pods of the drain lose the data of their emptyDir volumes, \
+             and all pods of the drain go",
         ),
     ];
     for (reasons, pod, expected, way_out) in table {
@@ -233,16 +285,7 @@ fn the_names_that_a_pod_gives_its_owner_are_bounded_and_clean() {
     let owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "x\n".repeat(500_000), "uid": "1", "controller": true});
     let pod = pod(json!({"metadata": {"ownerReferences": [owner]}}));
     let refused = Standing::Refused(vec![DrainRefusal::DaemonSet]);
-    let seen = DrainedPod {
-        node: "n",
-        pod: &pod,
-        standing: refused,
-        budgets: Vec::new(),
-        unready: Vec::new(),
-        attach_failures: &[],
-        node_silent_since: None,
-    };
-    let blocker = judge(&seen, at(0)).blocker.unwrap();
+    let blocker = judge(&drained(&pod, refused), at(0)).blocker.unwrap();
     for text in [blocker.owner.unwrap(), blocker.object.unwrap(), blocker.message] {
         assert!(text.len() < 1024 && !text.contains('\n'), "{} bytes", text.len());
     }

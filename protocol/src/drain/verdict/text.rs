@@ -3,16 +3,18 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use k8s_openapi::apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString};
 
-use crate::status::cut;
+use super::DrainedPod;
+use crate::status::{cut, is_unseen};
 
 /// Maximum length of a text of others in a message, in bytes.
 const MAX_QUOTE: usize = 256;
 
-/// Returns the words of others: on one line, without control characters, and cut at the end when too long.
+/// Returns the words of others: on one line, without control characters and those that change the direction
+/// of a text or are not seen, and cut at the end when too long.
 pub(super) fn quote(text: &str) -> String {
     // What is cut away need not be cleaned.
     let clean: String =
-        cut(text.trim(), 4 * MAX_QUOTE).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        cut(text.trim(), 4 * MAX_QUOTE).chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect();
     cut(&clean.split_whitespace().collect::<Vec<_>>().join(" "), MAX_QUOTE)
 }
 
@@ -40,6 +42,20 @@ pub(super) fn amount(amount: &IntOrString) -> String {
     }
 }
 
+/// Returns the verb of a number of things.
+pub(super) fn is_or_are(number: i32) -> &'static str {
+    if number == 1 { "is" } else { "are" }
+}
+
+/// Returns the statement that the pod's node does not report. `None` for a node that reports.
+pub(super) fn dead_node(pod: &DrainedPod<'_>) -> Option<String> {
+    let since = pod.node_silent_since?;
+    // Without a time the kubelet has been silent from the start.
+    let since =
+        if since == DateTime::<Utc>::MIN_UTC { String::new() } else { format!(" since {}", time(since)) };
+    Some(format!("node {} does not report{since}", pod.node))
+}
+
 /// Returns `1 pod`, `2 pods`.
 pub(super) fn pods(number: usize) -> String {
     if number == 1 { "1 pod".to_owned() } else { format!("{number} pods") }
@@ -53,6 +69,7 @@ mod tests {
     fn the_words_of_others_are_one_line_and_bounded() {
         for (text, expected) in [
             ("plain", "plain"),
+            ("a\u{202e}b\u{200b}c", "a b c"),
             (" two\nlines\t \u{1b}[31mred ", "two lines [31mred"),
             ("", ""),
             ("\u{0}\u{7f}\u{85}", ""),

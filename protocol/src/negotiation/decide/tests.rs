@@ -1,6 +1,9 @@
+mod rehearsal;
+
 use super::*;
 use crate::{
-    BudgetView, EvictionOutcome, LivePod, Push, Registered, cancel, check_status_update, finished_reason,
+    BudgetView, Delivered, EvictionOutcome, LivePod, Push, Registered, cancel, check_status_update,
+    finished_reason,
     policy::policy_at,
     record_eviction,
     testing::{
@@ -18,6 +21,7 @@ fn budget(name: &str, disruptions_allowed: i32) -> BudgetView {
         disruptions_allowed,
         current_healthy: 3,
         desired_healthy: 3,
+        expects_none: false,
         always_allow_unhealthy: false,
     }
 }
@@ -469,15 +473,27 @@ fn rule_9_the_silence_of_an_endpoint_counts_from_the_first_delivered_question() 
     let decision = settled(&mut e, &world(), 3600);
     let ask = Push { responder: "self".to_owned(), action: ReviewAction::Ask, due: at(0) };
     assert_eq!(decision, Decision { acts: vec![Act::Push(ask)], wake_at: None });
-    let other = World { asked: Some("a.b/c".to_owned()), ..world() };
+    let delivered = |responder: &str, problem: Option<&str>| {
+        let (responder, problem) = (responder.to_owned(), problem.map(str::to_owned));
+        World { asked: Some(Delivered { responder, problem }), ..world() }
+    };
+    let other = delivered("a.b/c", None);
     assert_eq!(settled(&mut e, &other, 3600), decision, "another responder was asked");
 
-    let asked = World { asked: Some("self".to_owned()), ..world() };
+    let asked = delivered("self", None);
     let decision = settled(&mut e, &asked, 3600);
     assert_eq!(first(&mut e).asked_time, Some(at(3600).into()));
     assert_eq!(decision.wake_at, Some(at(3660)));
     assert_eq!(settled(&mut e, &asked, 3659).wake_at, Some(at(3660)), "it is recorded once");
     assert_eq!(states(&written(&e, &world(), 3660)), [ResponderState::Interrupted]);
+
+    settled(&mut e, &delivered("self", Some("its reply does not count: 500")), 3650);
+    assert_eq!(first(&mut e).message.as_deref(), Some("its reply does not count: 500"));
+    settled(&mut e, &asked, 3651);
+    assert_eq!(first(&mut e).message.as_deref(), Some("its reply does not count: 500"), "the last one");
+    let passed_over = written(&e, &world(), 3660).responders.unwrap().remove(0).message;
+    let expected = "it gave no valid answer in 60 s: its reply does not count: 500";
+    assert_eq!(passed_over.as_deref(), Some(expected));
 }
 
 #[test]
@@ -501,6 +517,9 @@ fn an_endpoint_is_asked_once_and_reminded_in_time() {
     first(&mut e).retry_time = Some(at(100).into());
     assert_eq!(settled(&mut e, &world(), 40).wake_at, Some(at(100)));
     assert_eq!(settled(&mut e, &world(), 100).acts, push(ReviewAction::Remind, 100));
+    first(&mut e).retry_time = None;
+    assert_eq!(settled(&mut e, &world(), 90).wake_at, Some(at(91)), "it cannot speak by itself");
+    assert_eq!(settled(&mut e, &world(), 91).acts, push(ReviewAction::Remind, 91));
     assert_eq!(settled(&mut asking(), &world(), 1).acts, [], "who watches is not pushed to");
 }
 
@@ -542,6 +561,26 @@ fn a_finished_evacuation_is_removed_when_its_time_to_live_is_over() {
     assert_eq!(decide(&e, &world(), at(3610)).acts, [Act::Remove]);
     e.spec.ttl_seconds_after_finished = Some(0);
     assert_eq!(decide(&e, &world(), at(10)).acts, [Act::Remove]);
+}
+
+#[test]
+fn a_record_of_calls_that_were_given_up_is_kept_for_five_minutes_and_that_of_a_user_for_its_own_time() {
+    let kept = |user: &str, end: &str| {
+        let mut e = evacuation();
+        let status = e.status.as_mut().unwrap();
+        *status = cancel(status, end, at(10));
+        for known in &mut status.requesters {
+            known.user = user.to_owned();
+        }
+        decide(&e, &world(), at(11)).wake_at
+    };
+    let owner = evacuation().status.unwrap().requesters[0].owner.clone();
+    assert_eq!(kept(&owner, "left"), Some(at(3610)));
+    assert_eq!(kept("the gateway", "left"), Some(at(310)));
+    let mut gone = evacuation();
+    gone.status.as_mut().unwrap().requesters[0].user = "the gateway".to_owned();
+    settled(&mut gone, &World { pod: PodView::Gone, ..world() }, 10);
+    assert_eq!(decide(&gone, &world(), at(11)).wake_at, Some(at(3610)), "the pod moved");
 }
 
 #[test]

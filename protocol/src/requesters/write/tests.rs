@@ -39,6 +39,28 @@ fn joining_records_who_joined_and_when() {
     );
 }
 
+/// Entries of these names move no other pod of a PodGroup and wait for no budget.
+#[test]
+fn a_name_of_the_gateways_workload_rows_or_of_the_refresh_needs_override() {
+    for (name, is_reserved) in [
+        ("gateway.evacuation.dev/job", true),
+        ("refresh.evacuation.dev/crash-loop", true),
+        ("gateway.evacuation.dev/eviction", false),
+        ("a.b/job", false),
+    ] {
+        let own = requester_of("bob", name);
+        let created = check_creation(std::slice::from_ref(&own), "bob");
+        let joins = spec(vec![requester("a.b/r"), own]);
+        let e = asking();
+        let joined = check_requester_edit(&e, &joins, by("bob", false), at(1));
+        for error in [created.err(), joined.err()] {
+            assert_eq!(error.as_ref().map(EditError::cause), is_reserved.then_some("ReservedName"), "{name}");
+            assert!(error.is_none_or(|error| error.is_forbidden()));
+        }
+        check_requester_edit(&e, &joins, by("bob", true), at(1)).unwrap();
+    }
+}
+
 #[test]
 fn nobody_touches_the_entry_of_another_without_override() {
     let harder = Requester { on_refusal: Some(RefusalPolicy::Override), ..requester("a.b/r") };

@@ -4,8 +4,8 @@ use crate::{
     testing::{asking, asking_for, at, condition, evacuation, evacuation_for, requester, responder},
 };
 use evacuation_api::{
-    Answer, AttemptResult, DeadlineAction, EvictionAction, EvictionStatus, HttpEndpoint, RefusalPolicy,
-    Requester,
+    Answer, AttemptResult, DeadlineAction, EvictionAction, EvictionStatus, HttpEndpoint, MAX_MESSAGE_LENGTH,
+    RefusalPolicy, Requester,
     ResponderState::{self, Active, Canceled, Completed, Inactive, Interrupted},
 };
 
@@ -45,8 +45,10 @@ fn answered(
 
 #[test]
 fn rule_7_what_the_server_and_the_responders_own_is_restored() {
-    let old = answered(Some(Answer::Delay), RefusalPolicy::Wait, None);
+    let mut old = answered(Some(Answer::Delay), RefusalPolicy::Wait, None);
+    old.status.as_mut().unwrap().node_name = Some("node-a".to_owned());
     let next = write(&old, 5, |s| {
+        s.node_name = Some("node-b".to_owned());
         s.requesters.clear();
         s.policy = None;
         s.observed_generation = Some(99);
@@ -88,6 +90,24 @@ fn rule_9_the_first_delivered_question_is_recorded_once_at_the_servers_time() {
     assert_eq!(asked(&e, 20), Some(at(7)), "it never moves");
     assert_eq!(asked(&pushed(Some(Answer::Delay)), 20), None, "it has answered");
     assert_eq!(asked(&answered(None, RefusalPolicy::Wait, None), 20), None, "it watches");
+}
+
+#[test]
+fn what_was_wrong_with_a_reply_is_recorded_until_the_endpoint_answers() {
+    let message = |e: &Evacuation, message: &str| {
+        let next = write(e, 20, |s| {
+            s.responders.as_mut().unwrap()[0].message = Some(message.to_owned());
+        });
+        next.unwrap().responders.unwrap().remove(0).message
+    };
+    assert_eq!(
+        message(&pushed(None), "its reply does not count").as_deref(),
+        Some("its reply does not count")
+    );
+    assert_eq!(message(&pushed(None), &"x".repeat(MAX_MESSAGE_LENGTH + 1)), None, "it is too long");
+    assert_eq!(message(&pushed(None), "\u{9b}2J"), None, "it is for terminals, too");
+    assert_eq!(message(&pushed(Some(Answer::Delay)), "forged"), None, "the message is the app's");
+    assert_eq!(message(&answered(None, RefusalPolicy::Wait, None), "forged"), None, "it watches");
 }
 
 #[test]
@@ -564,4 +584,34 @@ fn rule_6_a_write_that_is_only_too_early_is_not_also_wrong() {
     let errors = write(&old, 59, skip_and_evict).unwrap_err();
     assert!(matches!(errors[..], [StatusError::NotYet { until, .. }] if until == at(60)), "{errors:?}");
     write(&old, 60, skip_and_evict).unwrap();
+}
+
+#[test]
+fn the_time_under_a_budget_restarts_when_another_reason_comes_between_and_is_the_servers_alone() {
+    let blocked = |old: &Evacuation, seconds, reason: &str| {
+        let written = write(old, seconds, |status| {
+            status.conditions = vec![condition("Blocked", "True", reason)];
+            // The controller cannot make it older than it is.
+            status.eviction.as_mut().unwrap().budget_blocked_time = Some(at(-1000).into());
+        });
+        let mut next = old.clone();
+        next.status = Some(written.unwrap());
+        let since = next.status.as_ref().unwrap().eviction.as_ref().unwrap().budget_blocked_time;
+        (next, since.map(|time| time.0))
+    };
+    let idle = EvictionStatus { in_flight: false, ..in_flight() };
+    let (rejected, since) = blocked(&evicting(idle), 5, "EvictionRejected");
+    assert_eq!(since, None, "a webhook is no budget");
+    let (exhausted, since) = blocked(&rejected, 10, "BudgetExhausted");
+    assert_eq!(since, Some(at(10)));
+    let (several, since) = blocked(&exhausted, 20, "MultipleBudgets");
+    assert_eq!(since, Some(at(10)), "still budgets");
+    assert_eq!(blocked(&several, 25, "BudgetExhausted").1, Some(at(10)));
+    let (rejected, since) = blocked(&several, 30, "EvictionRejected");
+    assert_eq!(since, None);
+    assert_eq!(blocked(&rejected, 40, "BudgetExhausted").1, Some(at(40)), "it begins again");
+    let free = write(&several, 50, |status| {
+        status.conditions = vec![condition("Blocked", "False", "NotBlocked")];
+    });
+    assert_eq!(free.unwrap().eviction.unwrap().budget_blocked_time, None);
 }

@@ -3,9 +3,9 @@
 use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::Context;
-use controlplane::{Balancer, ControlPlane, Identity, IdentityFiles, Process, free_port};
+use controlplane::{Balancer, ControlPlane, Identity, IdentityFiles, Process, eventually, free_port};
 use k8s_openapi::{ByteString, api::admissionregistration::v1::ValidatingWebhookConfiguration};
-use kube::{Api, Client, api::PostParams};
+use kube::{Api, Client, ResourceExt, api::PostParams};
 
 use super::{
     Platform, START,
@@ -23,8 +23,9 @@ pub struct Gateway {
     metrics_ports: Vec<u16>,
     configuration: PathBuf,
     folder: PathBuf,
-    /// In the place of the Service.
-    _balancer: Balancer,
+    /// In the place of the Service: the port of decisions, and that of warnings.
+    balancer: Balancer,
+    _warnings: Balancer,
 }
 
 impl Gateway {
@@ -44,6 +45,11 @@ impl Gateway {
         process.restart().await?;
         process.wait_for_http(START, *port, "/readyz").await?;
         Ok(())
+    }
+
+    /// The port at which all replicas together serve the webhooks.
+    pub fn port(&self) -> u16 {
+        self.balancer.port()
     }
 
     /// The file of its configuration, which it reads again every 5 s.
@@ -90,7 +96,12 @@ impl Gateway {
 
 impl Platform {
     /// Starts so many gateways with that configuration, and applies their webhooks.
-    pub(super) async fn start_gateway(&mut self, configuration: &str, replicas: usize) -> anyhow::Result<()> {
+    pub(super) async fn start_gateway(
+        &mut self,
+        configuration: &str,
+        replicas: usize,
+        arguments: &[String],
+    ) -> anyhow::Result<()> {
         let control_plane = &self.control_plane;
         apply(control_plane, "deploy/overlays/host-gateway").await?;
         let folder = control_plane.folder().subfolder("evacuation-gateway")?;
@@ -99,9 +110,10 @@ impl Platform {
         let identity = control_plane.pki().serving(&["localhost", "127.0.0.1"])?;
         let serving = identity.write(&folder, NAME)?;
         let kubeconfig = account(control_plane, "evacuation-gateway").await?;
-        let (mut processes, mut metrics_ports, mut ports) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut processes, mut metrics_ports) = (Vec::new(), Vec::new());
+        let (mut ports, mut warnings_ports) = (Vec::new(), Vec::new());
         for number in 0..replicas {
-            let (port, metrics_port) = (free_port()?, free_port()?);
+            let (port, warnings_port, metrics_port) = (free_port()?, free_port()?, free_port()?);
             let name = format!("evacuation-gateway-{number}");
             let mut command = Command::new(self.programs.binary("evacuation-gateway"));
             command
@@ -109,19 +121,24 @@ impl Platform {
                 .arg(format!("--kubeconfig={}", kubeconfig.display()))
                 .arg(format!("--config={}", path.display()))
                 .arg(format!("--address=127.0.0.1:{port}"))
+                .arg(format!("--warnings-address=127.0.0.1:{warnings_port}"))
                 .arg(format!("--metrics-address=127.0.0.1:{metrics_port}"))
                 .arg("--shutdown-delay-seconds=1")
-                .args(tls_arguments(&serving));
+                .args(tls_arguments(&serving))
+                .args(arguments);
             let process = Process::spawn(name, command, &control_plane.logs())?;
             process.wait_for_http(START, metrics_port, "/readyz").await?;
             processes.push(process);
             metrics_ports.push(metrics_port);
             ports.push(port);
+            warnings_ports.push(warnings_port);
         }
-        let balancer = Balancer::start(&ports)?;
-        apply_webhooks(control_plane, self.client()?, balancer.port()).await?;
-        self.gateway =
-            Some(Gateway { processes, metrics_ports, configuration: path, folder, _balancer: balancer });
+        let (balancer, warnings) = (Balancer::start(&ports)?, Balancer::start(&warnings_ports)?);
+        let service = (balancer.port(), warnings.port());
+        apply_webhooks(control_plane, self.client()?, service).await?;
+        let gateway =
+            Gateway { processes, metrics_ports, configuration: path, folder, balancer, _warnings: warnings };
+        self.gateway = Some(gateway);
         Ok(())
     }
 }
@@ -133,18 +150,34 @@ fn tls_arguments(serving: &IdentityFiles) -> [String; 2] {
     ]
 }
 
-/// Applies the shipped webhooks, with the URL of the process in the place of the Service.
-async fn apply_webhooks(control_plane: &ControlPlane, client: Client, port: u16) -> anyhow::Result<()> {
+/// Applies the shipped webhooks, with URLs in the place of the Service, and waits until the gateway has put
+/// the token into their paths. The ports are those of decisions and of warnings.
+async fn apply_webhooks(
+    control_plane: &ControlPlane,
+    client: Client,
+    (decisions, warnings): (u16, u16),
+) -> anyhow::Result<()> {
     let path = root().join("deploy/components/gateway/webhooks.yaml");
     let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let mut configuration: ValidatingWebhookConfiguration = serde_saphyr::from_str(&text)?;
     for webhook in configuration.webhooks.iter_mut().flatten() {
         let config = &mut webhook.client_config;
-        let path = config.service.take().and_then(|service| service.path).unwrap_or_default();
-        config.url = Some(format!("https://127.0.0.1:{port}{path}"));
+        let service = config.service.take().context("a webhook names no Service")?;
+        let port = if service.port.is_some() { warnings } else { decisions };
+        config.url = Some(format!("https://127.0.0.1:{port}"));
         config.ca_bundle = Some(ByteString(control_plane.pki().ca_pem().into_bytes()));
     }
     let api: Api<ValidatingWebhookConfiguration> = Api::all(client);
-    api.create(&PostParams::default(), &configuration).await.context("the webhooks were not applied")?;
+    let created = api.create(&PostParams::default(), &configuration).await;
+    let name = created.context("the webhooks were not applied")?.name_any();
+    let (api, name) = (&api, &name);
+    let pathless = &[decisions, warnings].map(|port| format!("https://127.0.0.1:{port}"));
+    eventually(START, "the webhooks have their paths", || async move {
+        let live = api.get(name).await.map_err(|error| error.to_string())?;
+        let mut urls =
+            live.webhooks.iter().flatten().filter_map(|webhook| webhook.client_config.url.as_ref());
+        if urls.any(|url| pathless.contains(url)) { Err("a webhook has no path".to_owned()) } else { Ok(()) }
+    })
+    .await?;
     Ok(())
 }

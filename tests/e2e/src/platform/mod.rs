@@ -22,6 +22,8 @@ use install::{account, apply, install, serving_certificate};
 
 /// The namespace of the manifests.
 const NAMESPACE: &str = "evacuation-system";
+/// Component whose process plays the built-in responders.
+const BUILT_IN_RESPONDERS: &str = "built-in-responders";
 /// Maximum time of a start on a busy machine.
 const START: Duration = Duration::from_mins(2);
 
@@ -51,7 +53,7 @@ pub struct PlatformOptions {
     pub controller_args: Vec<String>,
     /// Number of controllers, one of which leads.
     pub controllers: usize,
-    /// Components of the deployment whose access is applied.
+    /// Components of the deployment whose access is applied. `built-in-responders` starts their process, too.
     pub components: Vec<String>,
     /// Gives the processes clocks that a test can set: see [`Platform::clocks`].
     pub fake_clocks: bool,
@@ -59,6 +61,8 @@ pub struct PlatformOptions {
     pub gateway: Option<String>,
     /// Number of gateways, if there is one.
     pub gateways: usize,
+    /// Further arguments of the gateways.
+    pub gateway_args: Vec<String>,
 }
 
 impl Default for PlatformOptions {
@@ -75,6 +79,7 @@ impl Default for PlatformOptions {
             fake_clocks: false,
             gateway: None,
             gateways: 1,
+            gateway_args: Vec::new(),
         }
     }
 }
@@ -105,6 +110,7 @@ pub struct Platform {
     // Dropped in this order: a client before its server.
     gateway: Option<Gateway>,
     controllers: Vec<Process>,
+    built_in_responders: Option<Process>,
     metrics_ports: Vec<u16>,
     balancer: Option<Balancer>,
     apiservers: Vec<Process>,
@@ -145,6 +151,7 @@ impl Platform {
         let mut platform = Self {
             gateway: None,
             controllers: Vec::new(),
+            built_in_responders: None,
             metrics_ports: Vec::new(),
             balancer,
             apiservers: Vec::new(),
@@ -167,12 +174,15 @@ impl Platform {
         for number in 0..options.controllers {
             platform.start_controller(number, &kubeconfig, &controller_args)?;
         }
+        if options.components.iter().any(|component| component == BUILT_IN_RESPONDERS) {
+            platform.spawn_built_in_responders().await?;
+        }
         platform.available().await?;
         if let Some(ended) = platform.controllers.iter().find(|process| !process.is_running()) {
             bail!("{} ended: {}", ended.name(), ended.log().unwrap_or_default());
         }
         if let Some(configuration) = &options.gateway {
-            platform.start_gateway(configuration, options.gateways).await?;
+            platform.start_gateway(configuration, options.gateways, &options.gateway_args).await?;
         }
         Ok(platform)
     }
@@ -214,21 +224,36 @@ impl Platform {
         arguments: &[String],
     ) -> anyhow::Result<()> {
         let name = format!("evacuation-controller-{number}");
-        let clock = self.clocks.as_ref().map(|clocks| &clocks.controllers);
         let metrics_port = free_port()?;
+        let mut command = self.controller_command(&name, kubeconfig, metrics_port);
+        command.arg(format!("--push-allow-cidr={}", self.control_plane.pod_network())).args(arguments);
+        self.metrics_ports.push(metrics_port);
+        self.controllers.push(Process::spawn(name, command, &self.control_plane.logs())?);
+        Ok(())
+    }
+
+    async fn spawn_built_in_responders(&mut self) -> anyhow::Result<()> {
+        let name = "evacuation-built-in-responders";
+        let kubeconfig = account(&self.control_plane, name).await?;
+        let mut command = self.controller_command(name, &kubeconfig, free_port()?);
+        command.arg("--feature-set=built-in-responders");
+        self.built_in_responders =
+            Some(Process::spawn(name.to_owned(), command, &self.control_plane.logs())?);
+        Ok(())
+    }
+
+    /// The controller's program, as a process of that name.
+    fn controller_command(&self, name: &str, kubeconfig: &Path, metrics_port: u16) -> Command {
+        let clock = self.clocks.as_ref().map(|clocks| &clocks.controllers);
         let mut command = Command::new(self.programs.binary("evacuation-controller"));
         command
             .envs(clock.into_iter().flat_map(FakeClock::environment))
             // The identity in the lease begins with it.
-            .env("HOSTNAME", &name)
+            .env("HOSTNAME", name)
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .arg(format!("--lease-namespace={NAMESPACE}"))
-            .arg(format!("--metrics-address=127.0.0.1:{metrics_port}"))
-            .arg(format!("--push-allow-cidr={}", self.control_plane.pod_network()))
-            .args(arguments);
-        self.metrics_ports.push(metrics_port);
-        self.controllers.push(Process::spawn(name, command, &self.control_plane.logs())?);
-        Ok(())
+            .arg(format!("--metrics-address=127.0.0.1:{metrics_port}"));
+        command
     }
 
     /// A client with all rights, which retries nothing by itself.
@@ -275,6 +300,11 @@ impl Platform {
         &self.controllers
     }
 
+    /// The process of the built-in responders; none unless the options name their component.
+    pub fn built_in_responders(&self) -> Option<&Process> {
+        self.built_in_responders.as_ref()
+    }
+
     /// The gateway; none unless the options ask for it.
     pub fn gateway(&self) -> Option<&Gateway> {
         self.gateway.as_ref()
@@ -318,6 +348,7 @@ impl Platform {
     /// Fails when a process could not be released.
     pub fn leave_running(&self) -> anyhow::Result<PathBuf> {
         let mut processes: Vec<_> = self.apiservers.iter().chain(&self.controllers).collect();
+        processes.extend(&self.built_in_responders);
         processes.extend(self.gateway.iter().flat_map(Gateway::processes));
         if let Some(etcd) = &self.etcd {
             processes.push(etcd.component().process());

@@ -13,6 +13,11 @@ use serde_json::json;
 
 use super::{Gateway, NAMESPACE, Platform, START, install::api_services};
 
+/// Lease of the controllers.
+const LEASE: &str = "evacuation-controller";
+/// Lease of the built-in responders.
+const BUILT_IN_LEASE: &str = "evacuation-built-in-responders";
+
 impl Platform {
     /// Waits until the API is available and some controller leads.
     ///
@@ -55,7 +60,7 @@ impl Platform {
     ///
     /// Fails when the lease cannot be read.
     pub async fn holder(&self) -> anyhow::Result<Option<String>> {
-        let lease = self.leases()?.list(&ListParams::default()).await?.items.into_iter().next();
+        let lease = self.leases()?.get_opt(LEASE).await?;
         let holder = lease.and_then(|lease| lease.spec?.holder_identity);
         Ok(holder.filter(|holder| !holder.is_empty()))
     }
@@ -78,8 +83,28 @@ impl Platform {
     ///
     /// Fails when it cannot be deleted.
     pub async fn free_lease(&self) -> anyhow::Result<()> {
-        self.leases()?.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+        self.free(LEASE).await
+    }
+
+    /// Starts the built-in responders if they do not run. They lead at once.
+    ///
+    /// # Errors
+    ///
+    /// Fails when their lease cannot be deleted, or they cannot be started.
+    pub async fn start_built_in_responders(&self) -> anyhow::Result<()> {
+        let Some(process) = self.built_in_responders.as_ref().filter(|process| !process.is_running()) else {
+            return Ok(());
+        };
+        self.free(BUILT_IN_LEASE).await?;
+        process.start()?;
         Ok(())
+    }
+
+    async fn free(&self, lease: &str) -> anyhow::Result<()> {
+        match self.leases()?.delete(lease, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            deleted => Ok(deleted.map(drop)?),
+        }
     }
 
     /// Starts or wakes every part but the controllers after the first, which it ends. Corrects all clocks.
@@ -107,6 +132,7 @@ impl Platform {
             process.start()?;
             process.resume()?;
         }
+        self.start_built_in_responders().await?;
         for process in self.gateway.iter().flat_map(Gateway::processes) {
             process.start()?;
             process.resume()?;
@@ -130,7 +156,7 @@ impl Platform {
         self.available().await?;
         let since = Timestamp::now();
         eventually(START, "the first controller leads", || async {
-            let lease = self.leases()?.list(&ListParams::default()).await?.items.into_iter().next();
+            let lease = self.leases()?.get_opt(LEASE).await?;
             let lease = lease.and_then(|lease| lease.spec).unwrap_or_default();
             let ours = lease.holder_identity.as_deref().is_some_and(|holder| leads(first, holder));
             match lease.renew_time {
@@ -153,6 +179,20 @@ impl Platform {
             process.wait_for_http(START, *port, "/readyz").await?;
         }
         Ok(())
+    }
+
+    /// The metrics of every controller as text.
+    ///
+    /// # Errors
+    ///
+    /// Fails when one does not answer.
+    pub async fn controller_metrics(&self) -> anyhow::Result<String> {
+        let mut text = String::new();
+        for port in &self.metrics_ports {
+            let url = format!("http://127.0.0.1:{port}/metrics");
+            text += &reqwest::get(url).await?.error_for_status()?.text().await?;
+        }
+        Ok(text)
     }
 
     fn leases(&self) -> anyhow::Result<Api<Lease>> {

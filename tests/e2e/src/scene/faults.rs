@@ -1,4 +1,4 @@
-//! Faults of the controller, on a platform that no other scene uses.
+//! Faults of the controller and of the built-in responders, on a platform that no other scene uses.
 
 use super::Scene;
 
@@ -12,5 +12,15 @@ impl Scene {
     pub async fn start_controller(&self) {
         self.platform().free_lease().await.unwrap();
         self.platform().controllers()[0].start().unwrap();
+    }
+
+    /// Kills the process of the built-in responders.
+    pub fn kill_built_in_responders(&self) {
+        self.platform().built_in_responders().unwrap().kill().unwrap();
+    }
+
+    /// Starts the built-in responders again, which lead at once because their lease is free.
+    pub async fn start_built_in_responders(&self) {
+        self.platform().start_built_in_responders().await.unwrap();
     }
 }

@@ -2,9 +2,12 @@
 
 use anyhow::bail;
 use controlplane::eventually;
-use k8s_openapi::api::{
-    core::v1::{Node, Pod},
-    policy::v1::PodDisruptionBudget,
+use k8s_openapi::{
+    api::{
+        core::v1::{Node, Pod},
+        policy::v1::PodDisruptionBudget,
+    },
+    jiff::Timestamp,
 };
 use kube::{
     Api, ResourceExt,
@@ -106,6 +109,23 @@ impl Scene {
         let nodes: Api<Node> = Api::all(self.admin());
         let patch = Patch::Merge(json!({"spec": {"unschedulable": cordoned}}));
         nodes.patch(node, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Adds a node that no kubelet plays and that the control plane has heard nothing of.
+    pub async fn dead_node(&self) -> String {
+        let name = format!("dead-of-{}", self.namespace());
+        let nodes: Api<Node> = Api::all(self.admin());
+        let node = json!({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}});
+        nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+        let now = Timestamp::now().to_string();
+        let condition = json!({
+            "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
+            "message": "Kubelet stopped posting node status.",
+            "lastHeartbeatTime": now, "lastTransitionTime": now,
+        });
+        let patch = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+        nodes.patch_status(&name, &PatchParams::default(), &patch).await.unwrap();
+        name
     }
 
     /// Adds a node for this scene alone, which pods choose by the label `test` with the namespace's name.

@@ -21,6 +21,16 @@ impl Scene {
         all
     }
 
+    /// The calls of the eviction API for pods of the namespace that passed because a webhook did not answer.
+    pub fn failed_open(&self) -> Vec<AuditEvent> {
+        let mut all = self.all_evictions();
+        all.retain(|event| {
+            let annotations = event.value().get("annotations").and_then(|all| all.as_object());
+            annotations.into_iter().flatten().any(|(key, _)| key.starts_with("failed-open"))
+        });
+        all
+    }
+
     /// The calls of the eviction API for a pod of that name.
     pub fn evictions(&self, pod: &str) -> Vec<AuditEvent> {
         let mut all = self.pod_calls(pod, "create");

@@ -10,10 +10,13 @@
 
 mod deletion;
 mod isolation;
+mod manifests;
 mod mutating;
 mod policies;
 mod quota;
+mod relay;
 mod selection;
 mod stage;
+mod tokens;
 mod validating;
 mod webhook;

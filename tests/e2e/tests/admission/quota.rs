@@ -81,6 +81,8 @@ async fn a_quota_holds_exactly_under_many_creations_at_once() {
     for result in refused {
         let status = refused_saying(result, 403, &text);
         assert_eq!(status.reason, "Forbidden");
+        let causes = status.details.map(|details| details.causes).unwrap_or_default();
+        assert!(causes.iter().any(|cause| cause.reason == "ResourceQuota"), "{causes:?}");
     }
     assert_eq!(stage.evacuations().list(&ListParams::default()).await.unwrap().items.len(), 5);
     let wanted = serde_json::to_value(requester("db-0")).unwrap();

@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Mutex};
 use anyhow::bail;
 use controlplane::{Output, eventually, output_of};
 use evacuation_api::EvacuationResponder;
-use evacuation_e2e::{Scene, scene::PATIENCE};
+use evacuation_e2e::{PlatformOptions, Scene, scene::PATIENCE};
 use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject, PostParams},
@@ -31,6 +31,11 @@ impl Deref for Stage {
     }
 }
 
+/// A platform whose API server may read ConfigMaps as params.
+fn options() -> PlatformOptions {
+    PlatformOptions { components: vec!["params-in-configmaps".to_owned()], ..PlatformOptions::default() }
+}
+
 /// A responder of that name.
 pub(crate) fn responder(name: &str, labels: &Value) -> EvacuationResponder {
     let object = json!({
@@ -43,7 +48,11 @@ pub(crate) fn responder(name: &str, labels: &Value) -> EvacuationResponder {
 
 impl Stage {
     pub(crate) async fn new(prefix: &str) -> Self {
-        let scene = Scene::new(prefix).await;
+        Self::on(Scene::with(prefix, options).await)
+    }
+
+    /// A stage on another platform.
+    pub(crate) fn on(scene: Scene) -> Self {
         Self { scene, files: TempDir::new().unwrap(), configurations: Mutex::default() }
     }
 
@@ -104,6 +113,8 @@ impl Stage {
             "rules": [{
                 "operations": ["CREATE", "UPDATE", "DELETE"], "apiGroups": ["evacuation.dev"],
                 "apiVersions": ["*"], "resources": ["*/*"],
+                // A namespaceSelector keeps no drain of another test away.
+                "scope": "Namespaced",
             }],
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.namespace()}},
             "failurePolicy": "Fail", "sideEffects": "None", "timeoutSeconds": 10,

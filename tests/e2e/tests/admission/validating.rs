@@ -3,6 +3,7 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use crate::{
+    relay::Relay,
     stage::{Stage, responder},
     webhook::{Answer, Webhook},
 };
@@ -54,6 +55,25 @@ async fn a_webhook_that_is_down_refuses_or_is_ignored_as_its_policy_says() {
     closed.stop().await;
     let text = "failed calling webhook \"closed.test.evacuation.dev\": failed to call webhook: Post";
     refused_saying(stage.create_responder("closed", &json!({})).await, 500, text);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_webhook_that_ends_a_connection_under_a_question_is_asked_over_a_new_one() {
+    let stage = Stage::new("cut").await;
+    let webhook = Webhook::start(&stage, |_| Answer::Allow);
+    let relay = Relay::start(&webhook).await;
+    let more = json!({"clientConfig": relay.client_config()});
+    stage.attach(VALIDATING, "cut", &webhook, &more).await;
+    // Connections that nobody uses end by themselves after some seconds.
+    for number in 0.. {
+        stage.create_responder(&format!("open-{number}"), &json!({})).await.unwrap();
+        relay.end_when_used();
+        stage.create_responder(&format!("cut-{number}"), &json!({})).await.unwrap();
+        if relay.cut() > 0 {
+            break;
+        }
+    }
     stage.end().await;
 }
 

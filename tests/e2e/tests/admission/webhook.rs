@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use actix_web::{App, HttpResponse, HttpServer, web};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use base64::Engine;
 use controlplane::free_port;
 use evacuation_e2e::Scene;
@@ -36,6 +36,7 @@ type Judge = Arc<dyn Fn(&Value) -> Answer + Send + Sync>;
 pub(crate) struct Webhook {
     server: actix_web::dev::ServerHandle,
     requests: Arc<Mutex<Vec<Value>>>,
+    authorizations: Arc<Mutex<Vec<Option<String>>>>,
     client_config: Value,
 }
 
@@ -43,9 +44,12 @@ pub(crate) struct Webhook {
 struct Desk {
     judge: Judge,
     requests: Arc<Mutex<Vec<Value>>>,
+    authorizations: Arc<Mutex<Vec<Option<String>>>>,
 }
 
-async fn review(desk: web::Data<Desk>, review: web::Json<Value>) -> HttpResponse {
+async fn review(desk: web::Data<Desk>, head: HttpRequest, review: web::Json<Value>) -> HttpResponse {
+    let authorization = head.headers().get("Authorization").map(|value| value.to_str().unwrap().to_owned());
+    desk.authorizations.lock().unwrap().push(authorization);
     let request = &review["request"];
     let mut response = json!({"uid": request["uid"], "allowed": true});
     desk.requests.lock().unwrap().push(request.clone());
@@ -72,21 +76,30 @@ impl Webhook {
     /// Starts a server that answers as `judge` says to the `request` of a review.
     pub(crate) fn start(scene: &Scene, judge: impl Fn(&Value) -> Answer + Send + Sync + 'static) -> Self {
         let requests = Arc::<Mutex<Vec<Value>>>::default();
-        let desk = web::Data::new(Desk { judge: Arc::new(judge), requests: requests.clone() });
+        let authorizations = Arc::<Mutex<Vec<Option<String>>>>::default();
+        let desk = Desk {
+            judge: Arc::new(judge),
+            requests: requests.clone(),
+            authorizations: authorizations.clone(),
+        };
+        let desk = web::Data::new(desk);
         let port = free_port().unwrap();
-        let server =
-            HttpServer::new(move || App::new().app_data(desk.clone()).route("/", web::post().to(review)))
-                .workers(1)
-                .disable_signals()
-                .shutdown_timeout(0)
-                .bind_rustls_0_23(("127.0.0.1", port), tls(scene))
-                .unwrap()
-                .run();
+        // The port can have been that of a webhook which another test has stopped, and which is still called.
+        let path = format!("/{}", scene.namespace());
+        let route = path.clone();
+        let app = move || App::new().app_data(desk.clone()).route(&route, web::post().to(review));
+        let server = HttpServer::new(app)
+            .workers(1)
+            .disable_signals()
+            .shutdown_timeout(0)
+            .bind_rustls_0_23(("127.0.0.1", port), tls(scene))
+            .unwrap()
+            .run();
         let handle = server.handle();
         tokio::spawn(server);
         let ca = ByteString(scene.control_plane().pki().ca_pem().into_bytes());
-        let client_config = json!({"url": format!("https://127.0.0.1:{port}/"), "caBundle": ca});
-        Self { server: handle, requests, client_config }
+        let client_config = json!({"url": format!("https://127.0.0.1:{port}{path}"), "caBundle": ca});
+        Self { server: handle, requests, authorizations, client_config }
     }
 
     /// The `clientConfig` of a configuration.
@@ -99,6 +112,12 @@ impl Webhook {
         let mut requests = std::mem::take(&mut *self.requests.lock().unwrap());
         requests.retain(|request| !request["name"].as_str().is_some_and(|name| name.starts_with("probe")));
         requests
+    }
+
+    /// Takes the values of the `Authorization` headers so far, of probes as well; `None` for a request
+    /// without.
+    pub(crate) fn authorizations(&self) -> Vec<Option<String>> {
+        std::mem::take(&mut *self.authorizations.lock().unwrap())
     }
 
     /// Returns true when a probe of the stage arrived.

@@ -9,7 +9,10 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::languages::Language;
 
-use crate::question::{ask, ends};
+use crate::{
+    question::{ask, ends},
+    rehearsals::passes,
+};
 
 /// The first of the ports. Each app has its own, for the address of a pod that is gone may be given to
 /// another pod while the first one's app still listens.
@@ -73,6 +76,9 @@ async fn honoured(scene: &Scene, case: Case, pod: &Pod, app: &App) {
             let time = said.delay_until.unwrap().0 - said.answer_time.unwrap().0;
             assert_eq!(time.to_std().unwrap(), Duration::from_secs(20));
             canceled(scene, &evacuation, pod, app).await;
+            let shown = ["self: Delay of 20 s after", WHY, "self: knows that it is over", "passed: "];
+            passes(scene, pod, &shown).await;
+            app.says("Ask by kubectl.evacuation.dev/admin (a rehearsal)").await.unwrap();
         }
         Case::Refuse => {
             let said = scene.until_responder(&evacuation, "a refusal", |r| r.answer.is_some()).await;

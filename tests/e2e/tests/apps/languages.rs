@@ -1,4 +1,4 @@
-//! The languages that the guide has a handler in, and what makes a program of each.
+//! The languages that the guide has a handler and a watcher in, and what makes a program of each.
 
 use std::{
     path::{Path, PathBuf},
@@ -28,18 +28,23 @@ pub(crate) enum Language {
 impl Language {
     pub(crate) const ALL: [Self; 4] = [Self::Python, Self::Go, Self::Java, Self::TypeScript];
 
+    /// The words of the command that runs the guide's watcher. JavaScript takes the place of TypeScript.
+    pub(crate) async fn watcher(self, folder: &Path) -> Vec<PathBuf> {
+        let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/watch");
+        match self {
+            Self::Python => vec!["python3".into(), guide.join("watcher.py")],
+            Self::Go => vec![go(folder, &guide.join("watcher.go")).await],
+            Self::Java => vec!["java".into(), guide.join("Watcher.java")],
+            Self::TypeScript => vec!["node".into(), guide.join("watcher.mjs")],
+        }
+    }
+
     /// The words of the command that runs the guide's handler; what has to be built is built into `folder`.
     pub(crate) async fn build(self, folder: &Path) -> Vec<PathBuf> {
         let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/http");
         match self {
             Self::Python => vec!["python3".into(), guide.join("handler.py")],
-            Self::Go => {
-                let built = folder.join("handler");
-                let mut go = Command::new("go");
-                go.arg("build").arg("-o").arg(&built).arg(guide.join("handler.go"));
-                run(go).await;
-                vec![built]
-            }
+            Self::Go => vec![go(folder, &guide.join("handler.go")).await],
             // From source: the JDK compiles a single file in memory.
             Self::Java => vec!["java".into(), guide.join("Handler.java")],
             Self::TypeScript => {
@@ -58,6 +63,15 @@ impl Language {
             }
         }
     }
+}
+
+/// Builds a program of one file into the folder.
+async fn go(folder: &Path, file: &Path) -> PathBuf {
+    let built = folder.join("program");
+    let mut go = Command::new("go");
+    go.arg("build").arg("-o").arg(&built).arg(file);
+    run(go).await;
+    built
 }
 
 async fn run(command: Command) {

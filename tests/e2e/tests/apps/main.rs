@@ -10,7 +10,11 @@
 
 mod handlers;
 mod languages;
+mod logs;
+mod mounted;
 mod question;
-
+mod rehearsals;
 mod side_car;
 mod stopping;
+mod watchers;
+mod wire;

@@ -31,6 +31,13 @@ async fn asks(scene: &Scene, tenant: &User, pod: &str, entries: &[Value]) -> Eva
     panic!("the server accepts no entry of the tenant")
 }
 
+/// The entries of a pod have a share for each owner.
+///
+/// # Attack
+///
+/// - Attacker: a tenant with the role `edit`
+/// - Act: fills the entries of its pod's Evacuation
+/// - Promise: 8
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_that_fills_the_entries_of_its_pod_keeps_no_drain_out() {
     let scene = scene("entries").await;
@@ -47,6 +54,13 @@ async fn a_tenant_that_fills_the_entries_of_its_pod_keeps_no_drain_out() {
     beside.drains(&scene).await;
 }
 
+/// Entries are keyed by owner and name.
+///
+/// # Attack
+///
+/// - Attacker: a tenant with the role `edit`
+/// - Act: writes an entry with the name that a drain will use
+/// - Promise: 3, 8
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_with_the_name_of_anothers_drain_does_not_make_it_fail() {
     let scene = scene("name").await;

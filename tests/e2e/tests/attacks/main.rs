@@ -8,10 +8,20 @@
     reason = "a test fails by panic, so that the logs are kept"
 )]
 
+mod attestation;
+mod credentials;
 mod entries;
 mod flood;
+mod gangs;
+mod impostor;
 mod objects;
+mod pace;
+mod refused;
 mod registrations;
+mod room;
+mod rotation;
 mod seats;
+mod successors;
 mod tenant;
+mod unreadable;
 mod watcher;

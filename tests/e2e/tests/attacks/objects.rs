@@ -15,6 +15,13 @@ const SIZE: usize = 250_000;
 /// The number of objects after which the server has no limit worth the name.
 const ENOUGH: usize = 3_000;
 
+/// A namespace has a limit in bytes.
+///
+/// # Attack
+///
+/// - Attacker: a tenant with the role `edit`
+/// - Act: stores the largest objects that validation allows, until it is stopped
+/// - Promise: 8
 #[tokio::test(flavor = "multi_thread")]
 async fn the_large_objects_of_a_tenant_are_refused_before_they_hurt_and_do_not_keep_the_server_from_starting()
 {

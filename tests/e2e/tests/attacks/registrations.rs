@@ -19,6 +19,13 @@ const MANY: i32 = 40;
 /// The role of the controller.
 const ROLE: &str = "evacuation-controller";
 
+/// The pod's own responders keep their places.
+///
+/// # Attack
+///
+/// - Attacker: a tenant with the role `edit`
+/// - Act: registers forty responders of high priority for a pod
+/// - Promise: 8, 9
 #[tokio::test(flavor = "multi_thread")]
 async fn registrations_with_high_priority_do_not_displace_the_pods_own_app() {
     let scene = scene("displace").await;
@@ -52,6 +59,13 @@ async fn nobody_lists_registrations(scene: &Scene) -> ClusterRole {
     before
 }
 
+/// A deadline acts whatever else fails.
+///
+/// # Attack
+///
+/// - Attacker: an outage or a lost right
+/// - Act: keeps the controller from listing the registrations
+/// - Promise: 8
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_acts_although_registrations_cannot_be_listed() {
     let scene = scene("unlisted").await;

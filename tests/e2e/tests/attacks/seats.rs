@@ -85,6 +85,13 @@ impl Flood {
     }
 }
 
+/// Our processes have seats of their own.
+///
+/// # Attack
+///
+/// - Attacker: service accounts of a tenant
+/// - Act: take every seat of the kube-apiserver
+/// - Promise: 8
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_take_every_seat_of_the_kube_apiserver_do_not_keep_the_api_server_from_asking_it() {
     let scene = Scene::from_pool("seats", &PLATFORM).await;

@@ -53,6 +53,13 @@ async fn watch(scene: &Scene, token: &str, resource_version: &str) -> TlsStream<
     stream
 }
 
+/// A watcher has a bound on what waits for it.
+///
+/// # Attack
+///
+/// - Attacker: a pod with the right to watch
+/// - Act: opens watches and reads nothing
+/// - Promise: 8
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_that_does_not_read_is_ended_and_the_server_forgets_what_it_missed() {
     let scene = scene("watcher").await;

@@ -1,4 +1,4 @@
-//! The responders that the controller plays itself, on a real control plane.
+//! The responders that the project plays itself, on a real control plane.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,3 +10,10 @@
 mod gate;
 mod surge;
 mod workload;
+
+use evacuation_e2e::PlatformOptions;
+
+/// A platform with the built-in responders.
+pub(crate) fn options() -> PlatformOptions {
+    PlatformOptions { components: vec!["built-in-responders".to_owned()], ..PlatformOptions::default() }
+}

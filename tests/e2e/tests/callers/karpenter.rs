@@ -82,7 +82,7 @@ async fn create(stage: &Stage, group: &str, version: &str, kind: &str, object: V
 }
 
 async fn stage(prefix: &str) -> Stage {
-    Stage::of(Scene::alone(prefix, options()).await).await
+    Stage::of(Scene::alone(prefix, options())).await
 }
 
 /// Returns the fields of a pod's spec that want a node of the pool.

@@ -75,6 +75,63 @@ async fn a_user_cannot_apply_the_entry_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_second_client_side_apply_of_entries_without_an_owner_says_unchanged() {
+    let bench = Workbench::new("unchanged").await;
+    let evacuation = bench.evacuation();
+    let printed = evacuation.printed();
+    let entry = |number: u8| json!({"name": format!("test.evacuation.dev/{number}"), "deadline": "2037-01-01T00:00:00Z"});
+    let mut first = evacuation.object["spec"]["requesters"][0].clone();
+    let applies = async |entries: Value, said: &str| {
+        let file = bench.file(&with_entries(&evacuation, &entries));
+        assert_eq!(bench.kubectl(&["apply", "-f", &file]).await, format!("{printed} {said}\n"));
+    };
+    for said in ["created", "unchanged", "unchanged"] {
+        applies(json!([first]), said).await;
+    }
+    for said in ["configured", "unchanged"] {
+        applies(json!([entry(2), first, entry(1)]), said).await;
+    }
+    first["message"] = json!("a fan is replaced");
+    for said in ["configured", "unchanged"] {
+        applies(json!([entry(2), first]), said).await;
+    }
+    let stored = bench.read(&evacuation).await;
+    assert_eq!(keys(&stored), [("admin", "test.evacuation.dev/2"), ("admin", ENTRY)]);
+    assert_eq!(stored["spec"]["requesters"][1]["message"], "a fan is replaced");
+    bench.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_users_apply_their_own_entries_by_the_client_and_each_removes_only_its_own() {
+    let bench = Workbench::new("clientside").await;
+    let bob = bench.user("bob", &["evacuation:requester"]).await.name;
+    let evacuation = bench.evacuation();
+    let file = bench.file(&evacuation);
+    bench.kubectl(&["apply", "-f", &file]).await;
+    // An entry of bob with the name of that of admin, and another one.
+    let patch = json!({"spec": {"requesters": [{"name": ENTRY}, {"name": "test.evacuation.dev/bob"}]}});
+    let joined =
+        bench.run_as(&bob, &["patch", "evacuation", evacuation.name(), "-p", &patch.to_string()]).await;
+    assert!(joined.success(), "{joined:?}");
+    let all = [("admin", ENTRY), (&*bob, ENTRY), (&*bob, "test.evacuation.dev/bob")];
+    assert_eq!(keys(&bench.read(&evacuation).await), all);
+
+    bench.kubectl(&["apply", "-f", &bench.file(&evacuation.changed())]).await;
+    let stored = bench.read(&evacuation).await;
+    assert_eq!(keys(&stored), all);
+    assert_eq!(evacuation.value(&stored), evacuation.other);
+    let other = with_entries(&evacuation, &json!([{"name": "test.evacuation.dev/other"}]));
+    bench.kubectl(&["apply", "-f", &bench.file(&other)]).await;
+    let left = bench.read(&evacuation).await;
+    let left = keys(&left);
+    assert_eq!(left.len(), 3, "{left:?}");
+    for key in [("admin", "test.evacuation.dev/other"), all[1], all[2]] {
+        assert!(left.contains(&key), "{left:?}");
+    }
+    bench.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn users_who_share_a_field_manager_do_not_remove_each_others_entries() {
     let bench = Workbench::new("sharedmanager").await;
     let alice = bench.user("alice", &["evacuation:requester"]).await.name;

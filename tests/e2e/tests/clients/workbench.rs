@@ -63,6 +63,8 @@ impl Configuration {
 pub(crate) struct Workbench {
     scene: Scene,
     files: TempDir,
+    /// The node of the drain. No other pod comes to it, so that the drain's counts do not change.
+    node: String,
 }
 
 impl Deref for Workbench {
@@ -79,7 +81,8 @@ impl Workbench {
         // The app is silent for longer than the test takes. So the Evacuation does not change by itself.
         let responders = json!([{"name": "self", "timeoutSeconds": 3600}]);
         scene.pod(POD, PodSpec::registered(&responders)).await;
-        Self { scene, files: TempDir::new().unwrap() }
+        let node = scene.own_node().await;
+        Self { scene, files: TempDir::new().unwrap(), node }
     }
 
     /// Returns one configuration of each kind. The objects of the cluster have the name of the namespace.
@@ -112,7 +115,7 @@ impl Workbench {
                 "apiVersion": "evacuation.dev/v1alpha1", "kind": "NodeEvacuation",
                 "metadata": {"name": self.namespace(), "labels": {"app": "db"}},
                 "spec": {
-                    "nodes": {"names": ["node-1"]}, "paused": true,
+                    "nodes": {"names": [self.node]}, "paused": true,
                     "requester": {"reason": "DiskFailure", "message": "a disk is replaced"},
                 },
             }),
@@ -132,6 +135,8 @@ impl Workbench {
                 "spec": {
                     "marks": [{"taint": {"key": format!("example.com/{}", self.namespace())}}],
                     "paused": true,
+                    // A number: a part of all nodes changes the status when another test adds a node.
+                    "maxNodes": 1,
                     "template": {"requester": {"reason": "SpotReclaim", "message": "the cloud takes it"}},
                 },
             }),

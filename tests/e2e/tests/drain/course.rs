@@ -101,3 +101,26 @@ async fn an_uncordon_by_someone_else_takes_the_drain_of_that_node_back() {
     assert!(stage.scene.stays(&pod).await);
     assert_eq!(holders(&stage.node(0).await), None);
 }
+
+/// # Attack
+///
+/// - Attacker: a tenant who labels its pods
+/// - Act: gives a pod so many labels that the controller keeps only a part of them, so that a drain which
+///   selects pods by a label passes it by and counts its node as drained
+/// - Promise: 10
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_hides_from_no_drain_behind_labels_that_push_others_out_of_the_cache() {
+    let stage = Stage::new("hidden", 1).await;
+    let on_node = || quick(PodSpec::default()).on(&stage.nodes[0]);
+    // Whatever part of the labels is kept, by their order, lacks the one that the drain selects by.
+    let hide = |spec: PodSpec, at: usize| spec.label(&format!("a-{at}"), "x").label(&format!("z-{at}"), "x");
+    let hidden = (0..100).fold(on_node().label("mine", "yes"), hide);
+    let hidden = stage.scene.pod("hidden", hidden).await;
+    let plain = stage.scene.pod("plain", on_node().label("mine", "yes")).await;
+    let other = stage.scene.pod("other", on_node().label("mine", "no")).await;
+    let pods = json!({"unmanaged": "Evict", "selector": {"matchLabels": {"mine": "yes"}}});
+    stage.drain("d", &[0], json!({"pods": pods})).await;
+    stage.drained("d").await;
+    assert!(!stage.scene.stays(&hidden).await && !stage.scene.stays(&plain).await);
+    assert!(stage.scene.stays(&other).await, "a pod that the selector does not pick stays");
+}

@@ -1,5 +1,8 @@
 //! A drain among many finished Evacuations.
 
+use std::collections::BTreeMap;
+
+use controlplane::AuditEvent;
 use evacuation_api::Evacuation;
 use evacuation_e2e::scene::{CONTROLLER, entry, leave, wanting};
 use futures::{StreamExt, stream};
@@ -10,6 +13,9 @@ use crate::nodes::Stage;
 
 /// Number of pods on the node.
 const PODS: i32 = 10;
+/// Maximum number of writes of the status of an Evacuation whose pod has no responder: the attempt, its
+/// outcome, the end, and two for a reason that holds it back and goes.
+const WRITES: usize = 5;
 /// Number of finished Evacuations of each pod.
 const EACH: usize = 100;
 
@@ -59,6 +65,29 @@ async fn a_drain_ends_among_a_thousand_finished_evacuations_and_makes_no_request
         .map(|call| format!("{} {}", call.verb(), call.name()))
         .collect();
     assert!(of_finished.is_empty(), "{of_finished:?}");
-    println!("{} requests of the controller for {PODS} pods", ours.len());
-    assert!(ours.len() < 20 * usize::try_from(PODS).unwrap(), "{} requests", ours.len());
+
+    // Events of the withdrawals can still be on their way, and a write can meet a conflict: neither is
+    // counted. What the drain causes does not grow with the load of the machine.
+    let pods = usize::try_from(PODS).unwrap();
+    let done = |verb: &str, resource: &str, subresource: &str| {
+        let is_it = |call: &&&AuditEvent| {
+            (call.verb(), call.resource(), call.subresource()) == (verb, resource, subresource)
+                && (200..300).contains(&call.code())
+        };
+        ours.iter().filter(is_it).count()
+    };
+    assert_eq!(done("create", "evacuations", ""), pods, "one question to each pod");
+    assert_eq!(done("create", "pods", "eviction"), pods, "one eviction of each pod");
+    let writes = done("update", "evacuations", "status");
+    assert!(writes <= WRITES * pods, "{writes} writes of the status of {pods} Evacuations");
+    let mut causes = BTreeMap::<String, usize>::new();
+    for call in &ours {
+        let cause = format!("{} {}/{} {}", call.verb(), call.resource(), call.subresource(), call.code());
+        *causes.entry(cause).or_default() += 1;
+    }
+    let is_late = |call: &&&AuditEvent| {
+        call.resource() == "events" && old.iter().any(|name| call.name().starts_with(name.as_str()))
+    };
+    let late = ours.iter().filter(is_late).count();
+    println!("{causes:#?}, {late} Events of Evacuations that had finished before");
 }

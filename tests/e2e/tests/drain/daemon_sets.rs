@@ -164,7 +164,7 @@ async fn a_pod_whose_daemon_set_does_not_exist_is_refused_and_evicted_as_by_kube
         .await;
     let blocker = &found.blockers[0];
     assert_eq!((blocker.pod.as_ref(), blocker.owner.as_deref()), (Some(&key), Some("DaemonSet/gone")));
-    for words in ["it belongs to a DaemonSet that does not exist", "spec.pods.unmanaged: Evict"] {
+    for words in ["it belongs to a DaemonSet that does not exist", " --force; "] {
         assert!(blocker.message.contains(words), "{}", blocker.message);
     }
     assert!(asked_pods(&stage).await.is_empty());

@@ -9,6 +9,14 @@ fn count(status: &NodeEvacuationStatus, phase: DrainedNodePhase) -> usize {
     phases(status).into_iter().filter(|known| *known == phase).count()
 }
 
+/// The nodes that are done, the verdict and the pods that are gone, as `kubectl get` shows them.
+async fn columns(stage: &Stage, drain: &str) -> Vec<String> {
+    let name = stage.name(drain);
+    let command = ["get", "nodeevac", &name, "--no-headers"];
+    let output = stage.scene.platform().kubectl(&command).await.unwrap();
+    output.stdout.split_whitespace().skip(1).take(3).map(str::to_owned).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_wait_for_their_turn_are_avoided_so_that_each_pod_moves_once() {
     let stage = Stage::new("rolling", 6).await;
@@ -38,14 +46,23 @@ async fn no_more_nodes_are_drained_at_a_time_than_the_limit() {
     // A pod with a responder that is silent keeps its node in progress.
     let spec = evacuation_e2e::scene::quick(evacuation_e2e::PodSpec::watching()).on(&stage.nodes[0]);
     let pod = stage.scene.pod("app", spec).await;
+    let quick = || evacuation_e2e::scene::quick(evacuation_e2e::PodSpec::default());
+    for number in [1, 2] {
+        stage.scene.pod(&format!("later-{number}"), quick().on(&stage.nodes[number])).await;
+    }
     let drain = json!({"maxParallel": {"nodes": 1}, "pods": {"unmanaged": "Evict"}});
     stage.drain("d", &[0, 1, 2], drain).await;
     let status = stage.until("d", "the pod is asked", |status| status.pods.asked == 1).await;
     assert_eq!(count(&status, DrainedNodePhase::Draining), 1);
     assert_eq!(count(&status, DrainedNodePhase::Pending), 2);
     assert!(!is_cordoned(&stage.node(1).await));
+    // The progress counts the pods of the nodes that wait for their turn.
+    assert_eq!((status.pods.total, status.pods.waiting), (3, 2), "{status:?}");
+    assert_eq!(columns(&stage, "d").await, ["0/3", "Draining", "0/3"]);
     stage.scene.delete_pod(&pod).await;
-    stage.drained("d").await;
+    let status = stage.drained("d").await;
+    assert_eq!((status.pods.total, status.pods.gone), (3, 3), "{status:?}");
+    assert_eq!(columns(&stage, "d").await, ["3/3", "Drained", "3/3"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,7 +30,11 @@ pub(crate) struct Stage {
 impl Stage {
     /// A namespace with that many nodes.
     pub(crate) async fn new(prefix: &str, nodes: usize) -> Self {
-        let scene = Scene::new(prefix).await;
+        Self::of(Scene::new(prefix).await, nodes).await
+    }
+
+    /// The namespace of that scene, with that many nodes.
+    pub(crate) async fn of(scene: Scene, nodes: usize) -> Self {
         let mut stage = Self { scene, nodes: Vec::new() };
         for number in 0..nodes {
             stage.add_node(number).await;

@@ -13,7 +13,7 @@ use evacuation_e2e::{
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
 use serde_json::json;
 
@@ -109,4 +109,31 @@ async fn a_loss_that_the_rules_allow_is_told_in_an_event_of_the_drain() {
     });
     let note = told.await.unwrap().message.unwrap_or_default();
     assert!(note.contains("no controller creates it again, because of spec.pods.unmanaged: Evict"), "{note}");
+}
+
+/// The second pod takes the name of the first on the same node, as soon as the name is free.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_comes_back_under_its_name_on_the_same_node_counts_as_another() {
+    let stage = Stage::new("again", 1).await;
+    let silent = json!([{"name": "self", "timeoutSeconds": 600}]);
+    stage.scene.pod("last", PodSpec::registered(&silent).on(&stage.nodes[0])).await;
+    let first = stage.scene.pod("app", PodSpec::default().on(&stage.nodes[0])).await;
+    let second: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "app", "annotations": first.annotations()},
+        "spec": {"nodeName": stage.nodes[0], "containers": [{"name": "app", "image": "app"}]},
+    }))
+    .unwrap();
+    stage.drain("d", &[0], json!({"pods": {"unmanaged": "Evict"}})).await;
+    let (api, post) = (stage.scene.pods.api(), PostParams::default());
+    let second = eventually(PATIENCE, "the name is free", || api.create(&post, &second));
+    let second = second.await.unwrap();
+    assert_ne!(first.uid(), second.uid());
+    stage.scene.pods.gone(&second).await.unwrap();
+    let status = stage.until("d", "two pods are gone", |status| status.pods.gone == 2).await;
+    assert_eq!((status.pods.total, status.pods.asked), (3, 1), "{status:?}");
+    let ask_no_more = json!({"requester": {"deadlineSeconds": 1, "atDeadline": "Evict"}});
+    stage.change("d", ask_no_more).await;
+    let status = stage.drained("d").await;
+    assert_eq!((status.pods.total, status.pods.gone), (3, 3), "{status:?}");
+    assert!(status.nodes[0].counted_pods.is_empty(), "{status:?}");
 }

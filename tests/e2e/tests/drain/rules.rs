@@ -25,7 +25,7 @@ impl Stage {
 
     /// Creates a rule for the taint on this scene's nodes, with further fields of the spec. Its pods may be
     /// unmanaged.
-    async fn rule(&self, name: &str, more: Value) -> NodeEvacuationRule {
+    pub(crate) async fn rule(&self, name: &str, more: Value) -> NodeEvacuationRule {
         let mut spec = json!({
             "marks": [{"taint": {"key": TAINT}}],
             "nodeSelector": {"matchLabels": {"pool": self.scene.namespace()}},
@@ -49,7 +49,7 @@ impl Stage {
     }
 
     /// Waits until the status of a rule is as wanted.
-    async fn rule_until(
+    pub(crate) async fn rule_until(
         &self,
         name: &str,
         what: &str,

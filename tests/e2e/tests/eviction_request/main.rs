@@ -8,6 +8,7 @@
     reason = "a test fails by panic, so that the logs are kept"
 )]
 
+mod impostors;
 mod oracle;
 mod others;
 mod refusals;

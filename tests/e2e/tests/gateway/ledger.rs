@@ -2,21 +2,31 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+use evacuation_api::RESPONDERS_ANNOTATION;
+use evacuation_client::{Answer, Question};
 use evacuation_e2e::{
-    scene::{Availability, PATIENCE},
+    Scene,
+    scene::{Availability, Bystander, PATIENCE, received, status, until_time},
     workload,
 };
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
+    core::v1::Event,
     policy::v1::PodDisruptionBudget,
 };
-use kube::api::{Patch, PatchParams};
+use kube::{
+    ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
-use crate::stage::{CPU, Stage, run, start};
+use crate::stage::{Stage, options, run, start};
 
 /// Label that opts the namespace in.
 const COUNTS: (&str, &str) = ("gateway.evacuation.dev/count", "deletions");
+/// Time in which a budget may hold back a deletion by the row of the stage.
+const ROW_PATIENCE: TimeDelta = TimeDelta::seconds(8);
 /// Replicas of the Deployment.
 const REPLICAS: usize = 6;
 
@@ -46,8 +56,7 @@ async fn rolled_out(stage: &Stage) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollout_and_a_drain_together_never_break_the_budget() {
-    let _alone = CPU.lock().await;
-    let stage = Stage::new("ledger").await;
+    let stage = Stage::alone(Scene::with("ledger", options)).await;
     stage.label_namespace(&[COUNTS]).await;
     stage.create::<Deployment>(deployment(stage.namespace())).await;
     let pods = stage.ready_pods("web", REPLICAS, &[]).await;
@@ -110,4 +119,74 @@ async fn a_deletion_that_the_budget_allows_is_counted_and_passes_at_once() {
         evictions.iter().filter(|event| event.user().ends_with(":evacuation-gateway") && event.code() == 201);
     assert_eq!(by_gateway.count(), 1, "{evictions:?}");
     assert!(stage.all_evacuations().await.is_empty());
+}
+
+/// # Attack
+///
+/// - Attacker: a drain whose Evacuations of the pods a budget has held back for longer than a row allows
+/// - Act: leaves the way past the budget open to the first deletion of a scale-down
+/// - Promise: 8, 11
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scale_down_waits_for_a_budget_with_its_own_patience_and_not_with_that_of_a_drain() {
+    let stage = Stage::new("patience").await;
+    stage.label_namespace(&[COUNTS]).await;
+    let bystander = Bystander::new(&stage).await;
+    let annotations = json!({"controlplane.test/gone-after": "100ms"});
+    stage.create::<ReplicaSet>(workload("web", 2, &annotations)).await;
+    let pods = stage.ready_pods("web", 2, &[]).await;
+    stage.pods.budget("web", ("app", "web"), 0).await.unwrap();
+    for pod in &pods {
+        let asked = stage.ask(pod, json!({})).await;
+        let blocked = stage.until_condition(&asked, "Blocked", "BudgetExhausted").await;
+        let since = status(&blocked).eviction.as_ref().unwrap().budget_blocked_time.unwrap();
+        until_time(since.0 + ROW_PATIENCE + TimeDelta::seconds(1)).await;
+    }
+    let patch = Patch::Merge(json!({"spec": {"replicas": 1}}));
+    stage.api::<ReplicaSet>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
+    stage.event_where("a deletion passes", |e| e.reason.as_deref() == Some("DeletionPassedBudget")).await;
+    stage.ready_pods("web", 1, &[]).await;
+    let calls = pods.iter().flat_map(|pod| stage.deletions(&pod.name_any()));
+    let (passed, refused): (Vec<_>, Vec<_>) = calls.partition(|call| call.code() == 200);
+    let name = passed.first().map(|call| call.name().to_owned()).expect("one deletion passed");
+    assert!(refused.iter().any(|call| call.code() == 429), "the first tries waited: {passed:?}");
+    let records = stage.all_evacuations().await.into_iter().filter(|e| e.spec.target.pod.name == name);
+    let records = records.flat_map(|e| status(&e).requesters.clone());
+    let own = records.into_iter().find(|known| known.owner.ends_with(":replicaset-controller"));
+    let joined = own.expect("the scale-down had an entry of its own").joined();
+    assert!(passed.iter().all(|call| received(call) - joined.0 >= ROW_PATIENCE), "{joined:?} {passed:?}");
+    bystander.drains(&stage).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scale_down_to_nothing_is_held_by_no_budget_although_its_apps_stop_when_they_are_asked() {
+    let stage = Stage::new("nothing").await;
+    stage.label_namespace(&[COUNTS]).await;
+    let annotations = json!({
+        "controlplane.test/gone-after": "100ms", RESPONDERS_ANNOTATION: json!([{"name": "self"}]).to_string(),
+    });
+    stage.create::<Deployment>(workload("web", 2, &annotations)).await;
+    let pods = stage.ready_pods("web", 2, &[]).await;
+    stage.pods.budget("web", ("app", "web"), 1).await.unwrap();
+    let mut apps = Vec::new();
+    for pod in &pods {
+        let (api, name) = (stage.pods.api(), pod.name_any());
+        let stops = move |_: Question| {
+            let (api, name) = (api.clone(), name.clone());
+            async move {
+                let patch = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+                api.patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
+                Answer::accept()
+            }
+        };
+        apps.push(stage.app(pod, stops).await);
+    }
+    let patch = Patch::Merge(json!({"spec": {"replicas": 0}}));
+    stage.api::<Deployment>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
+    for pod in &pods {
+        stage.pods.gone(pod).await.unwrap();
+    }
+    // Not because its patience was over.
+    stage.event_where("a deletion passes", |e| e.reason.as_deref() == Some("DeletionNotCounted")).await;
+    let events = stage.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+    assert!(events.iter().all(|e| e.reason.as_deref() != Some("DeletionPassedBudget")), "{events:?}");
 }

@@ -8,8 +8,10 @@
     reason = "a test fails by panic, so that the logs are kept"
 )]
 
+mod around;
 mod controllers;
 mod flood;
+mod holds;
 mod kubectl;
 mod ledger;
 mod outages;
@@ -17,5 +19,6 @@ mod passes;
 mod replicas;
 mod stage;
 mod successors;
+mod undone;
 mod warnings;
 mod workloads;

@@ -11,7 +11,7 @@ use crate::stage::{FAULT, Stage, options};
 static POOL: Pool = Pool::new(1, options);
 
 async fn stage(prefix: &str) -> Stage {
-    Stage::of(Scene::from_pool(prefix, &POOL).await).await
+    Stage::of(Scene::from_pool(prefix, &POOL)).await
 }
 
 /// Evicts the pod, which must pass within [`FAULT`].

@@ -46,6 +46,13 @@ async fn a_namespace_is_deleted_although_its_apps_are_silent() {
     assert_eq!(asked.filter(|event| event.namespace() == name).count(), 0);
 }
 
+/// Only holders of `override` force a deletion.
+///
+/// # Attack
+///
+/// - Attacker: a user who may delete pods
+/// - Act: deletes a pod with `--grace-period=0 --force`
+/// - Promise: 5
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forced_deletion_passes_for_holders_of_override_and_asks_for_others() {
     let stage = Stage::new("forced").await;

@@ -14,7 +14,10 @@ use kube::{
     api::{EvictParams, ListParams, Patch, PatchParams},
 };
 use serde_json::json;
-use tokio::{sync::Mutex, task::JoinHandle};
+use tokio::{
+    sync::{RwLock, RwLockReadGuard, RwLockWriteGuard},
+    task::JoinHandle,
+};
 
 /// Rows for users of the tests whose patience is short.
 const CONFIGURATION: &str = "
@@ -38,18 +41,27 @@ callers:
   - users: [system:serviceaccount:kube-system:replicaset-controller]
     ownerKinds: [ReplicaSet]
   patienceSeconds: 600
+  followsOwner: true
   countDeletions: true
   blockedPatienceSeconds: 8
 ";
 
-/// Held by tests that need most of the machine's CPU, or that fail when a call passes because the gateway is
-/// late.
-pub(crate) static CPU: Mutex<()> = Mutex::const_new(());
+/// The machine's CPU. Most tests share it. Those that need most of it, or that fail when a call passes
+/// because the gateway is late, have it for themselves.
+static CPU: RwLock<()> = RwLock::const_new(());
+
+/// A part of the machine's CPU.
+enum Cpu {
+    Shared { _part: RwLockReadGuard<'static, ()> },
+    Whole { _whole: RwLockWriteGuard<'static, ()> },
+}
 
 /// A scene behind the gateway, with a node of its own.
 pub(crate) struct Stage {
+    // Dropped in this order: the scene ends before others get its CPU.
     scene: Scene,
     node: String,
+    _cpu: Cpu,
 }
 
 impl Deref for Stage {
@@ -68,13 +80,24 @@ pub(crate) fn options() -> PlatformOptions {
 impl Stage {
     /// Returns a stage on the platform that all tests of this binary share.
     pub(crate) async fn new(prefix: &str) -> Self {
-        Self::of(Scene::with(prefix, options).await).await
+        Self::of(Scene::with(prefix, options)).await
     }
 
     /// Returns a stage of that scene, once the kube-apiserver asks the gateway.
-    pub(crate) async fn of(scene: Scene) -> Self {
+    pub(crate) async fn of(scene: impl Future<Output = Scene>) -> Self {
+        let cpu = Cpu::Shared { _part: CPU.read().await };
+        Self::with(scene.await, cpu).await
+    }
+
+    /// Returns a stage of that scene, beside which no other one runs.
+    pub(crate) async fn alone(scene: impl Future<Output = Scene>) -> Self {
+        let cpu = Cpu::Whole { _whole: CPU.write().await };
+        Self::with(scene.await, cpu).await
+    }
+
+    async fn with(scene: Scene, cpu: Cpu) -> Self {
         let node = scene.own_node().await;
-        let stage = Self { scene, node };
+        let stage = Self { scene, node, _cpu: cpu };
         stage.is_asked().await;
         stage
     }

@@ -94,7 +94,10 @@ async fn all_pods_of_a_node_move_and_their_budget_is_kept() {
 
     let output = evacuate(&desk, &node, &["--reason=NodeMaintenance", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert_has(&output.stdout, &["cordoned", "asked", "Evacuated", &format!("node/{node} evacuated")]);
+    assert_has(
+        &output.stdout,
+        &["cordoned", "to be evicted (no responder)", "Evacuated", &format!("node/{node} evacuated")],
+    );
     assert!(cordoned(&desk, &node).await);
 
     let new = ready_pods(&desk, "web", 3).await;

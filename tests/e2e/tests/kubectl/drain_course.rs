@@ -5,6 +5,7 @@ use evacuation_client::{Answer, End};
 use evacuation_e2e::PodSpec;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt, api::ListParams};
+use serde_json::{Value, json};
 
 use crate::{
     desk::{Desk, assert_has},
@@ -38,8 +39,11 @@ async fn a_second_run_returns_to_the_drain_in_progress() {
     asked_pod(&desk, &node).await;
     let output = evacuate(&desk, &node, &["--force", "--detach"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert_has(&output.stdout, &["nodeevacuation.evacuation.dev/", " created"]);
-    assert_has(&output.stderr, &["kubectl evacuate status ", "kubectl evacuate cancel "]);
+    let said: Vec<&str> = output.stdout.lines().collect();
+    let [created, see, undo] = said.as_slice() else { panic!("{output:?}") };
+    assert_has(created, &["nodeevacuation.evacuation.dev/", " created"]);
+    assert_has(see, &["to see it: kubectl evacuate status "]);
+    assert_has(undo, &["to undo it: kubectl evacuate cancel "]);
     let first = drains_of(&desk, &node).await;
     assert_eq!(first.len(), 1);
 
@@ -110,6 +114,12 @@ async fn a_plan_names_what_would_happen_and_changes_nothing() {
     });
     let held = held.await.unwrap();
     assert_eq!(held.code, Some(0), "{held:?}");
+    let plan = evacuate(&desk, &node, &["--plan", "--force", "-o", "json"]).await;
+    let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
+    assert_eq!((&plan["begins"], &plan["pods"][0]["act"]), (&json!(true), &json!("Ask")), "{plan}");
+    assert_eq!(plan["heldBackNow"][0]["reason"], "BudgetAllowsNone", "{plan}");
+    let names = evacuate(&desk, &node, &["--plan", "--force", "-o", "name"]).await;
+    assert_eq!(names.stdout.trim(), format!("pod/{}/web-0", desk.namespace()));
     let pod = format!("pod/{}/web-0 would be asked", desk.namespace());
     assert_has(&held.stdout, &[&format!("node/{node} would be cordoned"), &pod, "would be held back"]);
     assert!(!cordoned(&desk, &node).await);
@@ -124,19 +134,19 @@ async fn status_and_why_show_what_blocks() {
     let pod = asked_pod(&desk, &node).await;
     let _app = desk.answers(&pod, Answer::refuse("a backup runs")).await;
     let draining = desk.start_in_cluster(&["evacuate", "node", &node, "--force", "--on-refusal=wait"]);
-    draining.wait_for_log(crate::watch::PATIENCE, ": Stuck: ").await.unwrap();
+    draining.wait_for_log(crate::watch::PATIENCE, ": Stuck, 0/1 gone").await.unwrap();
     let name = drains_of(&desk, &node).await.remove(0);
-    let blocker = format!("pod/{}/db-0: Refused: ", desk.namespace());
-    assert_has(&draining.log().unwrap(), &[&blocker, "a backup runs", "to continue: "]);
+    let blocker = format!("pod/{}/db-0: Refused since ", desk.namespace());
+    draining.wait_for_log(crate::watch::PATIENCE, "what helps: ").await.unwrap();
+    assert_has(&draining.log().unwrap(), &[&blocker, "a backup runs"]);
 
     let table = kubectl(&desk, &["evacuate", "status"]).await;
     let row = table.lines().find(|line| line.starts_with(&name)).unwrap();
     assert_has(row, &[&node, "Stuck", "0/1"]);
     let page = kubectl(&desk, &["evacuate", "status", &name]).await;
-    assert_has(&page, &["Verdict:", "Stuck", &blocker, "a backup runs", "nothing changes by itself"]);
-    let json = kubectl(&desk, &["evacuate", "status", &name, "-o", "json"]).await;
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["status"]["blockers"][0]["reason"], "Refused");
+    let statement = "Verdict:     Stuck, 0/1 gone. 1 pod needs a change, named below.";
+    assert_has(&page, &[statement, &blocker, "a backup runs", "what helps: "]);
+    assert_eq!(page.matches("/db-0").count(), 1, "each pod once: {page}");
 
     let why = desk.kubectl(&["evacuate", "why", "pod/db-0"]).await;
     assert_has(
@@ -150,12 +160,65 @@ async fn status_and_why_show_what_blocks() {
         ],
     );
     let watching = desk.start_in_cluster(&["evacuate", "status", &name, "--watch"]);
-    watching.wait_for_log(crate::watch::PATIENCE, "Verdict:     Stuck").await.unwrap();
+    watching.wait_for_log(crate::watch::PATIENCE, "Verdict:     Stuck, ").await.unwrap();
     desk.cancel(&name).await;
     assert_eq!(watching.wait(crate::watch::PATIENCE).await.unwrap().code(), Some(0));
     assert_eq!(draining.wait(crate::watch::PATIENCE).await.unwrap().code(), Some(1), "it was canceled");
     // Both write to one log.
     assert_has(&draining.log().unwrap(), &["is being canceled", &format!("nodeevacuation {name} is gone")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_a_name_of_its_drain_and_each_format_has_its_shape() {
+    let desk = Desk::new("drainnode").await;
+    let node = own_node(&desk).await;
+    let pod = asked_pod(&desk, &node).await;
+    let _app = desk.answers(&pod, Answer::refuse("a backup runs")).await;
+    evacuate(&desk, &node, &["--force", "--on-refusal=wait", "--detach"]).await;
+    let name = drains_of(&desk, &node).await.remove(0);
+    let json = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
+    let stuck = controlplane::eventually(crate::watch::PATIENCE, "the drain is stuck", || async {
+        let status = json(&kubectl(&desk, &["evacuate", "status", &node, "-o", "json"]).await);
+        if status["status"]["blockers"][0]["reason"] == "Refused" { Ok(status) } else { Err(status) }
+    });
+    let status = stuck.await.unwrap();
+    assert_eq!((&status["kind"], &status["metadata"]["name"]), (&json!("NodeEvacuation"), &json!(name)));
+
+    let of_node = format!("node/{node}");
+    let resource = format!("nodeevacuation.evacuation.dev/{name}");
+    for command in ["status", "why"] {
+        for subject in [&node, &of_node, &name, &resource] {
+            let text = kubectl(&desk, &["evacuate", command, subject]).await;
+            assert_has(&text, &[&name, "Stuck, 0/1 gone. 1 pod needs a change", "what helps: "]);
+            let named = kubectl(&desk, &["evacuate", command, subject, "-o", "name"]).await;
+            assert_eq!(named.trim(), resource);
+        }
+    }
+    let unknown = desk.fails(1, &["evacuate", "why", "no-such-thing"]).await;
+    assert_has(
+        &unknown,
+        &[
+            &format!("there is no pod {}/no-such-thing", desk.namespace()),
+            "no nodeevacuation has the name no-such-thing, and none drains a node no-such-thing",
+        ],
+    );
+    let why = json(&kubectl(&desk, &["evacuate", "why", &node, "-o", "json"]).await);
+    let drain = &why["drains"][0];
+    assert_eq!((&drain["verdict"], &drain["pods"]["total"]), (&json!("Stuck"), &json!(1)), "{why}");
+    assert!(drain["heldBy"][0]["wayOut"].is_string(), "{why}");
+    let why = json(&desk.kubectl(&["evacuate", "why", "db-0", "-o", "json"]).await);
+    assert_eq!((&why["state"], &why["heldBy"]["stuck"]), (&json!("Refused"), &json!(true)), "{why}");
+    assert_eq!(why["evacuation"]["kind"], "Evacuation", "{why}");
+    let named = desk.kubectl(&["evacuate", "why", "db-0", "-o", "name"]).await;
+    assert_has(&named, &["evacuation.evacuation.dev/"]);
+    let all = json(&kubectl(&desk, &["evacuate", "status", "-o", "json"]).await);
+    assert_eq!(all["kind"], "NodeEvacuationList");
+    let wide = kubectl(&desk, &["evacuate", "status", "-o", "wide"]).await;
+    assert_has(wide.lines().next().unwrap(), &["NAME", "REQUESTER", "EXPECTED END"]);
+    desk.cancel(&name).await;
+    let unknown = desk.platform().kubectl(&["evacuate", "status", &of_node]).await.unwrap();
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    assert_has(&unknown.stderr, &[&format!("no nodeevacuation drains a node {node}")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -70,8 +70,10 @@ async fn patches_change_what_they_name() {
         )
         .await;
     assert_has(&error, &["is invalid", "operation 0 of the JSON patch", "/spec/requesters/0/reason"]);
-    let error = desk.fails(1, &["patch", "evac", &name, "-p", r#"{"metadata":{"labels":{"a":"b"}}}"#]).await;
-    assert_has(&error, &["application/merge-patch+json"]);
+    // A strategic merge patch, kubectl's default, names the entry by its key and keeps its other fields.
+    let entry = r#"{"spec":{"requesters":[{"name":"test.evacuation.dev/desk","reason":"Merged"}]}}"#;
+    desk.kubectl(&["patch", "evac", &name, "-p", entry]).await;
+    assert_eq!(reason().await.as_deref(), Some("Merged"));
     let error = desk
         .fails(
             1,
@@ -127,4 +129,27 @@ async fn delete_cancels_and_removes_one_or_all() {
         let pod = desk.pods.api().get(pod).await.unwrap();
         assert!(pod.metadata.deletion_timestamp.is_none(), "the pod was left alone");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_takes_the_callers_request_for_a_pod_back_and_names_who_asks_it_still() {
+    let desk = Desk::new("cancelpod").await;
+    let pod = desk.silent_pod("db-0").await;
+    let other = "--requester=repair.acme.io/rack";
+    desk.kubectl(&["create", "evacuation", "db-0"]).await;
+    desk.kubectl(&["create", "evacuation", "db-0", other]).await;
+    let error = desk.fails(1, &["evacuate", "cancel", "pod/db-0"]).await;
+    assert_has(&error, &["several requests", "choose one by --requester", "repair.acme.io/rack"]);
+    let said = desk.kubectl(&["evacuate", "cancel", "pod/db-0", other]).await;
+    assert_has(
+        &said,
+        &["request repair.acme.io/rack of ", " taken back, pod ", " is still asked to move by "],
+    );
+    let said = desk.kubectl(&["evacuate", "cancel", "pod/db-0"]).await;
+    assert_has(&said, &[" taken back, nobody asks pod ", "/db-0 to move any more"]);
+    let error = desk.fails(1, &["evacuate", "cancel", "pod/db-0"]).await;
+    assert_has(&error, &["db-0"]);
+    let found = desk.pods.api().get("db-0").await.unwrap();
+    assert_eq!(found.metadata.uid, pod.metadata.uid);
+    assert!(found.metadata.deletion_timestamp.is_none(), "the pod was left alone");
 }

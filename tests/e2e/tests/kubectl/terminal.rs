@@ -72,13 +72,13 @@ async fn on_a_terminal_status_draws_the_answers_and_the_blockers_until_the_drain
     let command = on_terminal(&desk, &format!("evacuate status {name}"));
     let logs = desk.platform().control_plane().logs();
     let live = Process::spawn(format!("live-{node}"), command, &logs).unwrap();
-    for part in ["3 jobs left", "a backup runs", "held back by", "to continue: ", "0/2", "Stuck"] {
+    for part in ["3 jobs left", "a backup runs", "held back by", "what helps: ", "0/2", "Stuck"] {
         live.wait_for_log(PATIENCE, part).await.unwrap();
     }
     // Without a terminal the second run says at once where each pod stands.
     let again = desk.start_in_cluster(&["evacuate", "node", &node, "--name", &name, "--force"]);
     again.wait_for_log(PATIENCE, "so far: 0 gone, 1 delayed, 1 refused").await.unwrap();
-    again.wait_for_log(PATIENCE, "worker-0: Delayed (Delay: 3 jobs left) (until ").await.unwrap();
+    again.wait_for_log(PATIENCE, "worker-0: Delayed (Delay: 3 jobs left), until ").await.unwrap();
     again.wait_for_log(PATIENCE, "backup-0: Refused (Refuse: a backup runs)").await.unwrap();
     desk.cancel(&name).await;
     assert_eq!(live.wait(PATIENCE).await.unwrap().code(), Some(0));
@@ -95,7 +95,7 @@ async fn on_a_terminal_waiting_for_evacuations_shows_their_answers() {
     let command = on_terminal(&desk, &arguments);
     let output = run(command).await;
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert_has(&output.stdout, &["0/1 pods ended", "\"3 jobs left\"", "db-0: Evacuated", "1/1 pods ended"]);
+    assert_has(&output.stdout, &["0/1 pod ended", "\"3 jobs left\"", "db-0: Evacuated", "1/1 pod ended"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,6 +12,8 @@
 
 mod api_server;
 mod certificate;
+mod check;
+mod commands;
 mod drain;
 mod embedded;
 mod etcd;
@@ -20,6 +22,7 @@ mod kube_apiserver;
 mod no_space;
 mod pushed;
 mod replicas;
+mod restored;
 mod takeover;
 mod webhook;
 mod worker;

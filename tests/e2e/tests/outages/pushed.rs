@@ -35,6 +35,13 @@ async fn accepted(scene: &Scene, evacuation: &Evacuation, endpoint: &Endpoint) {
     assert_eq!(scene.evicted().len(), 1, "the pod was evicted once");
 }
 
+/// Silence counts from the first delivered question.
+///
+/// # Attack
+///
+/// - Attacker: an outage of the controller
+/// - Act: falls between the record of a question and its delivery
+/// - Promise: 9
 #[tokio::test(flavor = "multi_thread")]
 async fn an_app_whose_question_was_not_delivered_when_the_leader_died_is_asked_by_the_next() {
     let scene = worker::scene("before").await;

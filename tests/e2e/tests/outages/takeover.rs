@@ -127,6 +127,13 @@ async fn who_sleeps_when_the_leader_dies_is_woken_by_the_other_controller() {
     assert!((0..LATE.num_milliseconds()).contains(&late), "{late} ms after it opened");
 }
 
+/// A controller acts only while it leads.
+///
+/// # Attack
+///
+/// - Attacker: a controller that was suspended
+/// - Act: goes on after another controller has taken over
+/// - Promise: 9, 11
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_was_frozen_past_its_lease_does_not_act_when_it_goes_on() {
     let scene = two_controllers("frozen").await;

@@ -65,16 +65,17 @@ async fn a_drain_tells_who_accepted_who_delays_until_when_who_was_silent_and_who
 
     // The same in the words of the command and of the table.
     let until = responder_named(of("delays"), "self").delay_until.unwrap().0;
-    let until = until.format("%Y-%m-%dT%H:%M:%SZ").to_string();
-    assert!(listed.contains(&until), "{until} is not in {listed}");
+    let stamp = until.format("%Y-%m-%dT%H:%M:%SZ").to_string();
+    assert!(listed.contains(&stamp), "{stamp} is not in {listed}");
     let said = |pod: &str, words: &str| {
         let pod = format!("{}/{pod}: ", scene.namespace());
         let found = drained.stdout.lines().any(|line| line.starts_with(&pod) && line.contains(words));
         assert!(found, "{words:?} of {pod} is not in\n{}", drained.stdout);
     };
     said("accepts", "Evacuated");
-    said("delays", &format!("(Delay: the cache is saved) (until {until})"));
-    said("silent", "(until ");
+    let clock = until.format("%H:%M:%SZ");
+    said("delays", &format!("(Delay: the cache is saved), until {clock} (in "));
+    said("silent", "Asking, until ");
     said("silent", "Evacuated (responder self was silent for 10 s)");
     said("refuses", "Refused: responder self refused: a backup runs");
     let summary = drained.stdout.lines().last();

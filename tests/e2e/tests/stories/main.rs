@@ -1,5 +1,5 @@
 //! The user stories of KEP-4563 and its two cancellations, each played on a real control plane;
-//! `docs/guide/stories.md` says what each means here. Two are told where their responders are tested: the
+//! `docs/reference/stories.md` says what each means here. Two are told where their responders are tested: the
 //! suite `builtin`.
 #![allow(
     clippy::unwrap_used,

@@ -103,6 +103,7 @@ impl Objects {
                 evacuations: of_pod.map(|(_, evacuation)| evacuation).collect(),
                 budgets: Vec::new(),
                 unready: Vec::new(),
+                asked_beside: None,
                 node_silent_since: None,
                 rejected: None,
             })
@@ -110,6 +111,8 @@ impl Objects {
         DrainWorld {
             nodes: self.nodes.iter().collect(),
             pods: seen.collect(),
+            // They change numbers alone, which no law of the model reads.
+            waiting: Vec::new(),
             entries: self.evacuations.iter().map(|(_, evacuation)| evacuation).collect(),
             rejected_nodes: Vec::new(),
             missing_daemon_sets: std::collections::BTreeSet::new(),

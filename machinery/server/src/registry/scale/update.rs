@@ -46,7 +46,9 @@ impl ScaleUpdate {
         let structure = &self.structure;
         let mut scale = match &self.change {
             ScaleChange::Replace(scale) => Scale::clone(scale),
-            ScaleChange::Patch(patch) => patch_typed(context, patch, &to_value(before)?)?,
+            ScaleChange::Patch(patch) => {
+                patch_typed(context, patch, &to_value(before)?, structure.get()?.shape())?
+            }
             ScaleChange::Apply(applied) => return owners::merge(context, structure, before, applied),
         };
         scale = document::sent(scale);

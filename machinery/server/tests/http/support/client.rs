@@ -16,6 +16,7 @@ pub(crate) struct Client {
     http: reqwest::Client,
     url: String,
     user: String,
+    skips_unreadable: bool,
 }
 
 /// An answer.
@@ -64,7 +65,12 @@ impl Client {
         // Any test may be first: it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().build().expect("a client");
-        Self { http, url: url.to_owned(), user: user.to_owned() }
+        Self { http, url: url.to_owned(), user: user.to_owned(), skips_unreadable: false }
+    }
+
+    /// The same, in requests that skip objects that cannot be read.
+    pub(crate) fn skipping_unreadable(self) -> Self {
+        Self { skips_unreadable: true, ..self }
     }
 
     /// The same over TLS, trusting that CA and showing that certificate with its key, all PEM.
@@ -90,6 +96,9 @@ impl Client {
         let mut request = self.http.request(method, format!("{}{path}", self.url)).timeout(PATIENCE);
         if !self.user.is_empty() {
             request = request.header("x-user", &self.user);
+        }
+        if self.skips_unreadable {
+            request = request.header("unreadable-objects", "skip");
         }
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -124,6 +133,11 @@ impl Client {
         self.send("PATCH", path, &headers, change.to_string().into()).await
     }
 
+    pub(crate) async fn strategic(&self, path: &str, change: &Value) -> Answer {
+        let headers = [("content-type", "application/strategic-merge-patch+json")];
+        self.send("PATCH", path, &headers, change.to_string().into()).await
+    }
+
     pub(crate) async fn json_patch(&self, path: &str, change: &Value) -> Answer {
         let headers = [("content-type", "application/json-patch+json")];
         self.send("PATCH", path, &headers, change.to_string().into()).await
@@ -153,7 +167,10 @@ impl Client {
 
     pub(crate) async fn watch_as(&self, path: &str, accept: &str) -> Watch {
         let request = self.http.get(format!("{}{path}", self.url));
-        let request = request.header("x-user", &self.user).header("accept", accept);
+        let mut request = request.header("x-user", &self.user).header("accept", accept);
+        if self.skips_unreadable {
+            request = request.header("unreadable-objects", "skip");
+        }
         let response =
             tokio::time::timeout(PATIENCE, request.send()).await.expect("in time").expect("an answer");
         assert_eq!(response.status().as_u16(), 200, "{path}");

@@ -8,14 +8,16 @@ use std::sync::{
 use async_trait::async_trait;
 use futures::StreamExt;
 use machinery_storage::{
-    Outcome, Page, Precondition, Range, Read, Revisions, Store, StoreError, Transaction, WatchStream,
+    History, Outcome, Page, Precondition, Range, Read, Revisions, Store, StoreError, Transaction, WatchStream,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// A store that can be made to fail: everything at once, or its watches.
 pub(crate) struct FaultyStore {
-    store: Arc<dyn Store>,
+    store: Mutex<Arc<dyn Store>>,
+    /// Number of the history that the store shows; `None` for the number of the store below.
+    history: Option<watch::Sender<u64>>,
     down: AtomicBool,
     /// Watches after an earlier revision are answered as compacted.
     compacted_before: AtomicI64,
@@ -33,7 +35,8 @@ pub(crate) struct FaultyStore {
 impl FaultyStore {
     pub(crate) fn new(store: Arc<dyn Store>) -> Arc<Self> {
         Arc::new(Self {
-            store,
+            store: Mutex::new(store),
+            history: None,
             down: AtomicBool::new(false),
             compacted_before: AtomicI64::new(0),
             watches: Mutex::default(),
@@ -42,6 +45,15 @@ impl FaultyStore {
             largest_page: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
         })
+    }
+
+    /// The same with a history of its own, for [`FaultyStore::go_back_to`].
+    pub(crate) fn with_history(store: Arc<dyn Store>) -> Arc<Self> {
+        let mut faulty = Self::new(store);
+        if let Some(faulty) = Arc::get_mut(&mut faulty) {
+            faulty.history = Some(watch::Sender::new(0));
+        }
+        faulty
     }
 
     /// Lets every call fail, and breaks the watches; or ends that.
@@ -70,6 +82,17 @@ impl FaultyStore {
         self.break_watches();
     }
 
+    /// Shows another store from now on, as an etcd whose backup was restored.
+    pub(crate) fn go_back_to(&self, store: Arc<dyn Store>) {
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store;
+        self.history.as_ref().expect("a history of its own").send_modify(|number| *number += 1);
+        self.break_watches();
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Number of readiness checks.
     pub(crate) fn probed(&self) -> usize {
         self.probed.load(Ordering::SeqCst)
@@ -93,7 +116,7 @@ impl FaultyStore {
             && self.taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, due).is_ok()
         {
             let transaction = Transaction { preconditions: Vec::new(), operations: vec![put.clone()] };
-            self.store.commit(transaction).await?;
+            self.store().commit(transaction).await?;
         }
         Ok(())
     }
@@ -110,17 +133,17 @@ impl FaultyStore {
 impl Store for FaultyStore {
     async fn get(&self, key: &str) -> Result<Read, StoreError> {
         self.check("get")?;
-        self.store.get(key).await
+        self.store().get(key).await
     }
 
     async fn revisions(&self, keys: &[String]) -> Result<Revisions, StoreError> {
         self.check("get")?;
-        self.store.revisions(keys).await
+        self.store().revisions(keys).await
     }
 
     async fn list(&self, range: &Range) -> Result<Page, StoreError> {
         self.check("list")?;
-        let page = self.store.list(range).await?;
+        let page = self.store().list(range).await?;
         self.largest_page.fetch_max(page.items.len(), Ordering::SeqCst);
         Ok(page)
     }
@@ -128,7 +151,7 @@ impl Store for FaultyStore {
     async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {
         self.check("commit")?;
         self.be_quicker(&transaction).await?;
-        self.store.commit(transaction).await
+        self.store().commit(transaction).await
     }
 
     async fn watch(&self, prefix: &str, after_revision: i64) -> Result<WatchStream, StoreError> {
@@ -139,7 +162,7 @@ impl Store for FaultyStore {
         }
         let broken = self.watches.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let held = self.held.subscribe();
-        let stream = self.store.watch(prefix, after_revision).await?.then(move |event| {
+        let stream = self.store().watch(prefix, after_revision).await?.then(move |event| {
             let mut held = held.clone();
             async move {
                 let _ = held.wait_for(|held| !held).await;
@@ -151,16 +174,23 @@ impl Store for FaultyStore {
 
     async fn request_progress(&self) -> Result<(), StoreError> {
         self.check("request progress")?;
-        self.store.request_progress().await
+        self.store().request_progress().await
     }
 
     async fn compact(&self, revision: i64) -> Result<(), StoreError> {
-        self.store.compact(revision).await
+        self.store().compact(revision).await
+    }
+
+    fn history(&self) -> History {
+        match &self.history {
+            Some(own) => History::counted(own.subscribe()),
+            None => self.store().history(),
+        }
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
         self.probed.fetch_add(1, Ordering::SeqCst);
         self.check("answer")?;
-        self.store.ready().await
+        self.store().ready().await
     }
 }

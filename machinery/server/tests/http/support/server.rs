@@ -64,12 +64,13 @@ impl Kitchen {
 
     pub(crate) async fn with(setup: Setup) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        let given = setup.store.is_some();
         let store = match setup.store {
             Some(store) => store,
             None => embedded(&folder).await,
         };
         let again = Setup { options: setup.options.clone(), store: Some(store.clone()), ..Setup::default() };
-        let store = FaultyStore::new(store);
+        let store = if given { FaultyStore::new(store) } else { FaultyStore::with_history(store) };
         store.set_down(setup.down);
         let metrics = Metrics::new();
         let measured = metrics.measure(store.clone(), "/registry");

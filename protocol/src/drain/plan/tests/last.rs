@@ -129,9 +129,8 @@ fn the_rule_for_empty_dirs_holds_for_pods_that_are_asked_last() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), last(&json!({})));
     let volumes = json!({"spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}});
     cluster.add_pod("a", "agent-1", &owned_by_daemon_set(&volumes));
-    for _ in 0..3 {
-        assert_eq!(cluster.plan(&mut drain, 0), [] as [&str; 0]);
-    }
+    assert_eq!(cluster.begun(&mut drain), [] as [&str; 0]);
+    assert_eq!(cluster.plan(&mut drain, 1), [] as [&str; 0]);
     assert_eq!(drain.status.as_ref().unwrap().blockers[0].reason, "LocalStorage");
 }
 
@@ -158,15 +157,13 @@ fn a_pod_whose_daemon_set_does_not_exist_is_unmanaged() {
         let mut cluster = Cluster::new(&["a"]);
         cluster.missing_daemon_sets.insert("ns/agent".to_owned());
         cluster.add_agent("agent-1");
-        for _ in 0..2 {
-            assert_eq!(cluster.plan(&mut drain, 0), [] as [&str; 0], "{rule}");
-        }
+        assert_eq!(cluster.begun(&mut drain), [] as [&str; 0], "{rule}");
         let blocker = drain.status.as_ref().unwrap().blockers[0].clone();
         assert_eq!((blocker.reason.as_str(), blocker.object.as_deref()), ("Unmanaged", Some("Pod/agent-1")));
         assert!(blocker.message.contains("a DaemonSet that does not exist"), "{}", blocker.message);
         drain.spec.pods.unmanaged = Some(evacuation_api::UnmanagedRule::Evict);
-        assert_eq!(cluster.plan(&mut drain, 1), ["cordon a"], "{rule}");
-        cluster.cordon("a", true, Some("d"));
-        assert_eq!(cluster.plan(&mut drain, 1), ["ask agent-1"], "{rule}");
+        let begins_last = cluster.plan(&mut drain, 1);
+        let asked = if begins_last.is_empty() { cluster.plan(&mut drain, 1) } else { begins_last };
+        assert_eq!(asked, ["ask agent-1"], "{rule}");
     }
 }

@@ -86,3 +86,25 @@ fn a_plan_tells_of_cordoned_and_missing_nodes_and_is_bounded() {
     assert_eq!(status.verdict, Some(DrainVerdict::Stuck), "a node is missing");
     assert!(status.plan.iter().all(|pod| pod.act == PlannedAct::Ask));
 }
+
+#[test]
+fn a_plan_tells_in_how_many_rounds_the_pods_of_a_budget_go() {
+    let pods: Vec<String> = (0..5).map(|number| format!("p{number}")).collect();
+    let labels = json!({"metadata": {"labels": {"app": "db"}}});
+    let pods: Vec<_> = pods.iter().map(|name| (name.as_str(), labels.clone())).collect();
+    let mut sight = sight(&pods);
+    for (expected, said) in [
+        (
+            7,
+            "plan: 5 asked, 0 deleted, 0 held back now; budget ns/db allows 2 at a time, so its 5 pods go in 3 rounds",
+        ),
+        (10, "plan: 5 asked, 0 deleted, 0 held back now"),
+        (5, "plan: 5 asked, 0 deleted, 5 held back now"),
+    ] {
+        let status = sight.surroundings.budgets[0].status.as_mut().unwrap();
+        (status.expected_pods, status.desired_healthy) = (Some(expected), Some(5));
+        status.disruptions_allowed = Some(expected - 5);
+        let planned = preview(&drain(json!({})), &sight, at(0));
+        assert_eq!(planned.message.as_deref(), Some(said));
+    }
+}

@@ -126,3 +126,74 @@ fn a_drain_with_a_time_to_live_is_deleted_that_long_after_its_end_and_uncordons(
     let world = cluster.world();
     assert_eq!(plan(&drain, &world, at(1_000_000)).wake_at, None, "without one it stays");
 }
+
+#[test]
+fn the_pods_of_nodes_that_wait_for_their_turn_count_as_not_asked() {
+    let spec = json!({"nodes": {"names": ["a", "b", "c"]}, "maxParallel": {"nodes": 1}, "pods": {"daemonSets": "Skip"}});
+    let (mut cluster, mut drain) = (Cluster::new(&["a", "b", "c"]), drain(spec));
+    let owner =
+        json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "2", "controller": true}]);
+    for node in ["a", "b", "c"] {
+        for number in 0..3 {
+            cluster.add_pod(node, &format!("{node}{number}"), &json!({}));
+        }
+        cluster.add_pod(node, &format!("{node}-agent"), &json!({"metadata": {"ownerReferences": owner}}));
+    }
+    // The rules refuse it, for two reasons.
+    let refused =
+        json!({"metadata": {"ownerReferences": []}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}});
+    cluster.add_pod("c", "bare", &refused);
+    cluster.begun(&mut drain);
+    let pods = |drain: &NodeEvacuation| {
+        let pods = drain.status.as_ref().unwrap().pods;
+        (pods.gone, pods.waiting, pods.total)
+    };
+    assert_eq!(pods(&drain), (0, 10, 10));
+    cluster.pods.retain(|(node, _)| node != "a");
+    cluster.plan(&mut drain, 1);
+    assert_eq!(pods(&drain), (3, 7, 10));
+    assert_eq!(drain.status.as_ref().unwrap().nodes_done(), 1);
+    // A pod that goes by itself before its node begins was not moved by the drain.
+    cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() != Some("c0"));
+    cluster.plan(&mut drain, 2);
+    assert_eq!((phases(&drain), pods(&drain)), (vec![Drained, Draining, Pending], (3, 6, 9)));
+}
+
+#[test]
+fn a_pod_that_takes_the_name_and_the_node_of_another_between_two_looks_is_counted_beside_it() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
+    cluster.add_pod("a", "p", &json!({}));
+    cluster.add_pod("a", "q", &json!({}));
+    cluster.begun(&mut drain);
+    let numbers = |drain: &NodeEvacuation| {
+        let pods = drain.status.as_ref().unwrap().pods;
+        (pods.total, pods.gone)
+    };
+    assert_eq!(numbers(&drain), (2, 0));
+    cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() != Some("p"));
+    cluster.add_pod("a", "p", &json!({"metadata": {"uid": "later"}}));
+    cluster.plan(&mut drain, 1);
+    assert_eq!(numbers(&drain), (3, 1));
+    cluster.pods.clear();
+    cluster.plan(&mut drain, 2);
+    assert_eq!((numbers(&drain), phases(&drain)), ((3, 3), vec![Drained]));
+    assert!(drain.status.as_ref().unwrap().nodes[0].counted_pods.is_empty());
+}
+
+#[test]
+fn a_pod_that_the_drain_skips_after_a_while_is_there_and_does_not_count_as_gone() {
+    let mut cluster = Cluster::new(&["a"]);
+    let mut drain = drain(json!({"pods": {"skipTerminatingSeconds": 10}}));
+    cluster.add_pod("a", "p", &json!({}));
+    cluster.add_pod("a", "q", &json!({}));
+    cluster.begun(&mut drain);
+    let end = at(5).to_rfc3339();
+    cluster.pods.clear();
+    cluster.add_pod("a", "p", &json!({"metadata": {"deletionTimestamp": end}}));
+    cluster.plan(&mut drain, 5);
+    let pods = drain.status.as_ref().unwrap().pods;
+    assert_eq!((pods.total, pods.gone, pods.evicting), (2, 1, 1));
+    cluster.plan(&mut drain, 16);
+    let pods = drain.status.as_ref().unwrap().pods;
+    assert_eq!((pods.total, pods.gone, phases(&drain)), (1, 1, vec![Drained]));
+}

@@ -1,15 +1,15 @@
-use evacuation_api::{DeadlineAction, DrainBlocker};
+use evacuation_api::{DeadlineAction, DrainBlocker, ResponderState};
 use serde_json::json;
 
 use super::super::{
     PodJudgement, Standing,
     fixtures::{
-        asking_done, blocked, budget, drained, due, evicting, evicting_for, exhausted, held, line, pod,
-        starting, sync_failed, unready, unschedulable, waiting,
+        asking_done, blocked, budget, drained, due, evicting, evicting_for, exhausted, held, line, merge,
+        pod, starting, sync_failed, time, unready, unschedulable, waiting,
     },
     judge,
 };
-use crate::testing::{at, evacuation};
+use crate::testing::{asking, at, evacuation};
 
 #[test]
 fn a_budget_is_stuck_only_when_no_pod_can_make_room_in_it() {
@@ -199,16 +199,65 @@ fn a_replacement_that_fails_is_stuck_unless_others_make_the_room() {
         ("CreateContainerConfigError", "ReplacementCrashing"),
         ("CreateContainerError", "ReplacementCrashing"),
         ("RunContainerError", "ReplacementCrashing"),
-        ("ContainerCreating", ""),
-        ("PodInitializing", ""),
+        ("ContainerCreating", "ReplacementUnready"),
+        ("PodInitializing", "ReplacementUnready"),
     ] {
-        let expected = if expected.is_empty() {
-            slow.to_owned()
-        } else {
-            format!("Blocked {expected} Pod/db-1 stuck 0 -")
-        };
+        let expected = format!("Blocked {expected} Pod/db-1 stuck 0 -");
         let judgement = held(&healthy, &evicting(), &[exhausted()], &[waiting("db-1", reason)]);
         assert_eq!(line(&judgement), expected, "{reason}");
+    }
+}
+
+/// Two pods of a budget with `maxUnavailable: 1`, both unready since 0: each waits for the other.
+#[test]
+fn an_unready_pod_is_hope_for_the_others_of_its_budget_for_a_minute_only() {
+    let (sick, healthy) = (pod(unready()), pod(json!({})));
+    let mut other = pod(unready());
+    other.metadata.name = Some("db-1".to_owned());
+    other.metadata.uid = Some("pod-2".to_owned());
+    let e = evicting();
+    for (pod, budget, allow_helps) in
+        [(&sick, budget(0, 0, 1, 2, json!({})), true), (&healthy, budget(0, 1, 1, 2, json!({})), false)]
+    {
+        let mut seen = drained(pod, Standing::Asked(&e));
+        seen.budgets = vec![&budget];
+        seen.unready = vec![&other];
+        let (before, after) = (judge(&seen, at(59)), judge(&seen, at(60)));
+        assert_eq!(line(&before), "Blocked BudgetExhausted PodDisruptionBudget/db slow 0 -");
+        assert_eq!(before.changes_at, Some(at(60)));
+        assert_eq!(line(&after), "Blocked ReplacementUnready Pod/db-1 stuck 0 -");
+        assert_eq!(after.changes_at, None);
+        let message = after.blocker.unwrap().message;
+        let cause = "budget db waits for pod db-1, which has not been ready since 2024-10-04T00:00:00Z; what \
+                     helps: repair the app or the node of that pod; or end the request, so that apps that \
+                     were asked can take up their work again: kubectl evacuate cancel n";
+        assert!(message.starts_with(cause), "{message}");
+        assert_eq!(message.contains("AlwaysAllow"), allow_helps, "{message}");
+    }
+}
+
+#[test]
+fn two_pods_of_a_budget_on_a_dead_node_name_the_node_and_the_taint() {
+    let sick = pod(unready());
+    let mut patch = unready();
+    merge(
+        &mut patch,
+        json!({"metadata": {"name": "db-1", "uid": "pod-2"}, "spec": {"nodeName": "n", "containers": []}}),
+    );
+    let beside = pod(patch);
+    let mut elsewhere = beside.clone();
+    elsewhere.spec.as_mut().unwrap().node_name = Some("other".to_owned());
+    let e = evicting();
+    let budget = budget(0, 0, 1, 2, json!({}));
+    for (other, is_named) in [(&beside, true), (&elsewhere, false)] {
+        let mut seen = drained(&sick, Standing::Asked(&e));
+        seen.budgets = vec![&budget];
+        seen.unready = vec![other];
+        seen.node_silent_since = Some(at(5));
+        let message = judge(&seen, at(60)).blocker.unwrap().message;
+        let cause = ", because node n does not report since 2024-10-04T00:00:05Z; what helps: repair the node; \
+                     or, once it is certain that the node is off, have its pods removed: kubectl taint node n ";
+        assert_eq!(message.contains(cause), is_named, "{message}");
     }
 }
 
@@ -270,6 +319,55 @@ fn a_failure_that_the_cluster_retries_is_stuck_when_it_lasts() {
 }
 
 #[test]
+fn a_number_of_healthy_pods_agrees_with_its_verb() {
+    let (healthy, sick) = (pod(json!({})), pod(unready()));
+    let message = |pod, healthy| {
+        let judgement = held(pod, &evicting(), &[budget(0, healthy, 2, 3, json!({}))], &[]);
+        judgement.blocker.unwrap().message
+    };
+    assert!(message(&healthy, 1).contains("now: 1 of its pods is healthy, and 2 must be"));
+    assert!(message(&healthy, 0).contains("now: 0 of its pods are healthy, and 2 must be"));
+    assert!(message(&sick, 1).contains("while 1 of its pods is healthy and 2 must be"));
+}
+
+#[test]
+fn a_budget_that_allows_none_names_the_patch_by_which_it_allows_one() {
+    for (limit, patch) in [
+        (json!({"maxUnavailable": 0}), r#"{"spec":{"minAvailable":null,"maxUnavailable":1}}"#),
+        (
+            json!({"maxUnavailable": null, "minAvailable": "100%"}),
+            r#"{"spec":{"minAvailable":null,"maxUnavailable":1}}"#,
+        ),
+        (json!({"maxUnavailable": null, "minAvailable": 3}), r#"{"spec":{"minAvailable":2}}"#),
+    ] {
+        let budget = budget(0, 3, 3, 3, json!({"spec": limit}));
+        let message = held(&pod(json!({})), &evicting(), &[budget], &[]).blocker.unwrap().message;
+        assert!(message.contains(&format!("--type=merge -p '{patch}'")), "{message}");
+    }
+}
+
+#[test]
+fn the_deletion_at_a_deadline_says_that_the_budget_does_not_prevent_it() {
+    let message = held(&pod(json!({})), &evicting(), &[budget(0, 3, 3, 3, json!({}))], &[]);
+    let message = message.blocker.unwrap().message;
+    let words = "; or have the pod deleted at a deadline, which the budget does not prevent: kubectl create \
+                 evacuation db-0 -n shop --deadline=10m --at-deadline=delete";
+    assert!(message.ends_with(words), "{message}");
+}
+
+#[test]
+fn a_pod_of_a_dead_node_that_its_budget_protects_names_the_node_first() {
+    let (sick, e, budget) = (pod(unready()), evicting(), budget(0, 1, 2, 3, json!({})));
+    let mut seen = drained(&sick, Standing::Asked(&e));
+    seen.budgets = vec![&budget];
+    seen.node_silent_since = Some(at(5));
+    let message = judge(&seen, at(1000)).blocker.unwrap().message;
+    let words =
+        "node n does not report since 2024-10-04T00:00:05Z, so the pod is not ready, and budget db protects";
+    assert!(message.starts_with(words) && message.contains("; what helps: repair the node, or"), "{message}");
+}
+
+#[test]
 fn messages_name_the_cause_and_the_way_out() {
     let healthy = pod(json!({}));
     let message = |judgement: PodJudgement| judgement.blocker.unwrap().message;
@@ -277,26 +375,30 @@ fn messages_name_the_cause_and_the_way_out() {
         (
             message(held(&healthy, &evicting(), &[budget(0, 3, 3, 3, json!({}))], &[])),
             "budget db allows no disruption even when all of its pods are healthy (maxUnavailable 0, 3 of \
-             3 pods must be healthy); to continue: let the budget allow one disruption",
+             3 pods must be healthy); what helps: let the budget allow one disruption: kubectl patch \
+             poddisruptionbudget db -n shop --type=merge -p \
+             '{\"spec\":{\"minAvailable\":null,\"maxUnavailable\":1}}'; or have the pod deleted at a deadline",
         ),
         (
             message(held(&healthy, &evicting(), &[sync_failed(2)], &[])),
             "the disruption controller cannot compute budget db: db.acme.io does not implement the scale \
-             subresource; to continue: ",
+             subresource; what helps: let the budget select only pods whose owner has the subresource scale; or \
+             use minAvailable with a number; or delete the budget: kubectl delete poddisruptionbudget db -n shop",
         ),
         (
             message(held(&healthy, &evicting(), &[exhausted()], &[unschedulable("db-1")])),
             "budget db waits for pod db-1, which cannot be scheduled: 0/3 nodes are available: 1 node(s) \
-             were unschedulable; to continue: add capacity or uncordon a node; two drains",
+             were unschedulable; what helps: add capacity or uncordon a node; or, as two drains that wait for \
+             each other's replacements show exactly this, end this one: kubectl evacuate cancel n",
         ),
         (
             message(held(&healthy, &evicting(), &[exhausted()], &[waiting("db-1", "RunContainerError")])),
             "budget db waits for pod db-1, whose container app does not run: RunContainerError: said of \
-             RunContainerError; to continue: ",
+             RunContainerError; what helps: ",
         ),
         (
             message(held(&healthy, &evicting_for(due(5000, DeadlineAction::Delete)), &[exhausted()], &[])),
-            "budget db allows no disruption now: 2 of its pods are healthy, and 2 must be; to continue: \
+            "budget db allows no disruption now: 2 of its pods are healthy, and 2 must be; what helps: \
              nothing is needed, because its deadline deletes the pod at 2024-10-04T01:23:20Z",
         ),
     ];
@@ -307,4 +409,80 @@ fn messages_name_the_cause_and_the_way_out() {
     let blocker = held(&healthy, &long, &[], &[]).blocker.unwrap();
     assert!(blocker.message.len() < 600 && !blocker.message.contains('\u{7}'), "{}", blocker.message);
     assert_eq!(blocker.owner.as_deref(), Some("StatefulSet/db"));
+}
+
+#[test]
+fn a_pod_that_waits_to_be_asked_is_stuck_only_when_its_budget_never_has_room() {
+    let waits = |e| blocked(e, "AwaitingTurn", "budget db lets no further pod be asked now");
+    let in_line = || {
+        let mut e = waits(asking());
+        e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].state = ResponderState::Inactive;
+        e
+    };
+    let healthy = pod(json!({}));
+    let judged = |budgets: &[_], beside, unready: &[_]| {
+        let e = in_line();
+        let mut seen = drained(&healthy, Standing::Asked(&e));
+        seen.budgets = budgets.iter().collect();
+        seen.unready = unready.iter().collect();
+        seen.asked_beside = beside;
+        judge(&seen, at(1000))
+    };
+    let slow = "Waiting BudgetExhausted PodDisruptionBudget/db slow 0 -";
+    let table = [
+        ("another pod is asked", judged(&[budget(1, 3, 2, 3, json!({}))], Some("db-1"), &[]), slow),
+        (
+            "the one that is asked is not ready for long",
+            judged(&[exhausted()], Some("db-1"), &[pod(unready())]),
+            slow,
+        ),
+        ("the room is not seen yet", judged(&[budget(1, 3, 2, 3, json!({}))], None, &[]), slow),
+        (
+            "no room ever",
+            judged(&[budget(0, 3, 3, 3, json!({}))], None, &[]),
+            "Waiting BudgetAllowsNone PodDisruptionBudget/db stuck 0 -",
+        ),
+        (
+            "a replacement has no node",
+            judged(&[exhausted()], None, &[unschedulable("db-9")]),
+            "Waiting ReplacementUnschedulable Pod/db-9 stuck 0 -",
+        ),
+        (
+            "two budgets",
+            judged(&[exhausted(), exhausted()], Some("db-1"), &[]),
+            "Waiting MultipleBudgets PodDisruptionBudget/db stuck 0 -",
+        ),
+    ];
+    for (case, judgement, expected) in table {
+        assert_eq!(line(&judgement), expected, "{case}");
+    }
+    let beside = judged(&[budget(1, 3, 2, 3, json!({}))], Some("db-1"), &[]).blocker.unwrap();
+    assert_eq!(
+        beside.message,
+        "budget db lets no further pod be asked until pod db-1, which was asked, is gone; what helps: nothing is \
+         needed, because the controller asks the pod when the budget has room"
+    );
+}
+
+#[test]
+fn a_budget_that_nobody_counts_names_the_process_that_would() {
+    let healthy = pod(json!({}));
+    // Judged at 1000.
+    for (evicted, expected) in [
+        (990, "Blocked BudgetExhausted PodDisruptionBudget/db slow 0 -"),
+        (900, "Blocked BudgetExhausted PodDisruptionBudget/db slow 900 -"),
+        (850, "Blocked BudgetExhausted PodDisruptionBudget/db stuck 850 -"),
+    ] {
+        let disrupted = json!({"status": {"disruptedPods": {"db-2": time(evicted), "db-3": time(999)}}});
+        let judgement = held(&healthy, &evicting(), &[budget(0, 3, 2, 3, disrupted)], &[]);
+        assert_eq!(line(&judgement), expected);
+        let next =
+            [(990, 1005), (900, 1050)].iter().find(|(at, _)| *at == evicted).map(|(_, next)| at(*next));
+        assert_eq!(judgement.changes_at, next, "{evicted}");
+        let message = judgement.blocker.unwrap().message;
+        let named = message
+            .contains(&format!("since the eviction of pod db-2 at {}", time(evicted).replace("+00:00", "Z")));
+        let helps = message.contains("kubectl get lease kube-controller-manager -n kube-system");
+        assert_eq!((named, helps), (evicted < 990, evicted < 990), "{message}");
+    }
 }

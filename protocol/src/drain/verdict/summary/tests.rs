@@ -76,6 +76,49 @@ fn the_verdict_is_the_worst_of_the_pods_and_says_which() {
 }
 
 #[test]
+fn a_dead_node_is_named_first_and_once_with_its_pods() {
+    let dead = |pod: &str, since| {
+        let mut judgement = held(pod, true, since, None);
+        let blocker = judgement.blocker.as_mut().unwrap();
+        blocker.reason = "NodeUnreachable".to_owned();
+        blocker.message = "node n does not report; what helps: repair it".to_owned();
+        judgement
+    };
+    let all = [held("db", true, 1, None), dead("b", 9), dead("a", 9), held("slow", false, 1, None)];
+    let summary = summarize(&all, at(NOW));
+    assert_eq!(
+        summary.message,
+        "node n does not report: 2 pods cannot move: shop/a, shop/b; also shop/db (BudgetAllowsNone); what \
+         helps: repair it"
+    );
+    let reasons: Vec<_> = summary.blockers.iter().map(|blocker| blocker.reason.as_str()).collect();
+    assert_eq!(reasons, ["NodeUnreachable", "NodeUnreachable", "BudgetAllowsNone", "Delayed"]);
+    let stayed = stayed(&all).unwrap();
+    assert!(stayed.starts_with("node n does not report: 2 pods did not move: shop/a, shop/b;"), "{stayed}");
+}
+
+#[test]
+fn pods_that_the_same_cause_holds_are_named_together_and_what_helps_comes_last() {
+    let by_budget = |pod: &str| {
+        let mut judgement = held(pod, true, 5, None);
+        judgement.blocker.as_mut().unwrap().message =
+            "the budget allows none; what helps: raise it".to_owned();
+        judgement
+    };
+    let mut all: Vec<_> = ["a", "b", "c", "d", "e"].map(by_budget).into();
+    assert_eq!(
+        summarize(&all, at(NOW)).message,
+        "5 pods cannot move: shop/a, shop/b, shop/c and 2 more: the budget allows none; what helps: raise it"
+    );
+    all.truncate(1);
+    all.push(held("z", true, 6, None));
+    assert_eq!(
+        summarize(&all, at(NOW)).message,
+        "2 pods cannot move: shop/a: the budget allows none; also shop/z (BudgetAllowsNone); what helps: raise it"
+    );
+}
+
+#[test]
 fn the_expected_end_is_the_latest_and_unknown_when_one_pod_has_none() {
     let table: &[(&[Option<i64>], Option<i64>)] =
         &[(&[], None), (&[Some(5), Some(9), Some(7)], Some(9)), (&[Some(5), None], None)];

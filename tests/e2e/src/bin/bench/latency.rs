@@ -7,7 +7,7 @@ use std::{collections::HashMap, time::Duration};
 
 use anyhow::ensure;
 use controlplane::{AuditEvent, ControlPlane, eventually};
-use evacuation_api::{EvacuationSpec, PodTarget, Requester, Target};
+use evacuation_api::{EvacuationSpec, PodTarget, Requester};
 use evacuation_e2e::{Platform, PlatformOptions, PodSpec, Pods};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::{
@@ -185,14 +185,11 @@ async fn create_all(pods: &Pods, targets: &[Pod]) -> anyhow::Result<HashMap<Stri
     for pod in targets {
         tick.tick().await;
         let name = pod.name_any();
-        let spec = EvacuationSpec {
-            target: Target { pod: PodTarget { name: name.clone(), uid: pod.uid() } },
-            requesters: vec![Requester {
-                reason: Some("Benchmark".to_owned()),
-                ..Requester::named("bench.evacuation.dev/latency")
-            }],
-            ttl_seconds_after_finished: None,
+        let entry = Requester {
+            reason: Some("Benchmark".to_owned()),
+            ..Requester::named("bench.evacuation.dev/latency")
         };
+        let spec = EvacuationSpec::new(PodTarget { name: name.clone(), uid: pod.uid() }, vec![entry]);
         let api = api.clone();
         created.insert(name.clone(), Timestamp::now());
         creations.push(tokio::spawn(async move {

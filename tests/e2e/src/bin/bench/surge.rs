@@ -41,6 +41,7 @@ const NAME: &str = "web";
 pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let options = PlatformOptions {
         control_plane: ControlPlane::builder().nodes(3).pods_in_endpoint_slices(),
+        components: vec!["built-in-responders".to_owned()],
         ..PlatformOptions::default()
     };
     let platform = Platform::start(options).await?;

@@ -13,10 +13,8 @@ mod recording;
 mod stage;
 mod story;
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Context;
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use evacuation_e2e::{Platform, PlatformOptions};
 use recording::svg;
 use stage::Stage;
@@ -32,9 +30,18 @@ struct Options {
     /// Leave the cluster up until Ctrl-C, and say how to use it.
     #[arg(long)]
     keep: bool,
-    /// Play only the drain of three nodes, and write its terminal to this file as SVG.
-    #[arg(long, value_name = "FILE", conflicts_with = "keep")]
-    svg: Option<PathBuf>,
+    /// Play only what the picture shows, and draw its terminal: docs/images/drain.svg or night.svg.
+    #[arg(long, value_name = "PICTURE", conflicts_with = "keep")]
+    svg: Option<Drawing>,
+}
+
+/// Pictures of the documentation.
+#[derive(Clone, Copy, ValueEnum)]
+enum Drawing {
+    /// The drain of three nodes.
+    Drain,
+    /// The commands of a person on call.
+    Night,
 }
 
 #[tokio::main]
@@ -42,12 +49,16 @@ async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let story = Story::begin();
     story.tell("starting Kubernetes, the evacuation API server, its controller and the gateway");
-    let installed = PlatformOptions { gateway: Some(GATEWAY.to_owned()), ..PlatformOptions::default() };
+    let installed = PlatformOptions {
+        gateway: Some(GATEWAY.to_owned()),
+        components: vec!["built-in-responders".to_owned()],
+        ..PlatformOptions::default()
+    };
     let platform = Platform::start(installed).await?;
     story.tell("they are up; the API evacuation.dev/v1alpha1 is available");
     let stage = Stage::set(&platform, story).await?;
-    if let Some(file) = options.svg {
-        return draw(&stage, &file).await;
+    if let Some(drawing) = options.svg {
+        return draw(&stage, drawing).await;
     }
     let cast = acts::Cast::enter(&stage).await?;
     acts::accepted(&stage, &cast).await?;
@@ -65,13 +76,20 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plays the drain of three nodes and writes its terminal to a file.
-async fn draw(stage: &Stage<'_>, file: &Path) -> anyhow::Result<()> {
-    let recording = acts::rack(stage, true).await?.context("the drain was recorded")?;
-    let command = acts::rack_command();
-    let drawn =
-        svg(&recording.pictures(&command, (stage.namespace(), "shop")), &format!("A terminal: {command}"));
-    std::fs::write(file, &drawn).with_context(|| format!("{} cannot be written", file.display()))?;
-    stage.tell(format!("{} has {} bytes", file.display(), drawn.len()));
+/// Plays what a picture shows, and writes its terminal to a file.
+async fn draw(stage: &Stage<'_>, drawing: Drawing) -> anyhow::Result<()> {
+    let (recording, title, file) = match drawing {
+        Drawing::Drain => {
+            let recording = acts::rack(stage, true).await?.context("the drain was recorded")?;
+            (recording, format!("A terminal: {}", acts::rack_command()), "docs/images/drain.svg")
+        }
+        Drawing::Night => {
+            let title = "A terminal: a drain that a budget holds, one of a dead node, and no controller";
+            (acts::night(stage).await?, title.to_owned(), "docs/images/night.svg")
+        }
+    };
+    let drawn = svg(&recording.pictures((stage.namespace(), "shop")), &title);
+    std::fs::write(file, &drawn).with_context(|| format!("{file} cannot be written"))?;
+    stage.tell(format!("{file} has {} bytes", drawn.len()));
     Ok(())
 }

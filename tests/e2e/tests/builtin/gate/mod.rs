@@ -37,7 +37,7 @@ async fn set_condition(scene: &Scene, pod: &Pod, kind: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn story_6_a_pod_goes_only_after_its_checkpoint_was_taken() {
-    let scene = Scene::new("checkpoint").await;
+    let scene = Scene::with("checkpoint", crate::options).await;
     let (pod, evacuation) = waiting(&scene, PodSpec::default()).await;
     set_condition(&scene, &pod, GATE_OPEN_CONDITION).await;
     scene.ends(&evacuation, "Evacuated Evicted").await;
@@ -47,7 +47,7 @@ async fn story_6_a_pod_goes_only_after_its_checkpoint_was_taken() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_may_name_the_condition_that_opens_its_gate() {
-    let scene = Scene::new("named").await;
+    let scene = Scene::with("named", crate::options).await;
     let spec = PodSpec::default().annotation(GATE_CONDITION_TYPE_ANNOTATION, "acme.io/Saved");
     let (pod, evacuation) = waiting(&scene, spec).await;
     set_condition(&scene, &pod, "acme.io/Saved").await;
@@ -58,7 +58,7 @@ async fn a_pod_may_name_the_condition_that_opens_its_gate() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_name_of_the_evacuation_opens_the_gate_and_that_of_another_does_not() {
-    let scene = Scene::new("by-name").await;
+    let scene = Scene::with("by-name", crate::options).await;
     let spec = PodSpec::default().annotation(GATE_OPEN_ANNOTATION, "an-earlier-one");
     let (pod, evacuation) = waiting(&scene, spec).await;
     scene.annotate(&pod, &json!({GATE_OPEN_ANNOTATION: evacuation.name()})).await;
@@ -67,7 +67,7 @@ async fn the_name_of_the_evacuation_opens_the_gate_and_that_of_another_does_not(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gate_that_is_open_already_holds_nobody_up() {
-    let scene = Scene::new("open").await;
+    let scene = Scene::with("open", crate::options).await;
     scene.register("built-in", GATE_RESPONDER, json!({})).await;
     let spec = PodSpec::default().annotation(GATE_OPEN_ANNOTATION, "true");
     let pod = scene.pods.create("job-0", &spec).await.unwrap();
@@ -77,7 +77,7 @@ async fn a_gate_that_is_open_already_holds_nobody_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gate_that_is_shut_refuses_with_its_message_and_may_still_open() {
-    let scene = Scene::new("shut").await;
+    let scene = Scene::with("shut", crate::options).await;
     let (pod, evacuation) = waiting(&scene, PodSpec::default()).await;
     let shut = json!({GATE_OPEN_ANNOTATION: "false", GATE_MESSAGE_ANNOTATION: "a backup runs"});
     scene.annotate(&pod, &shut).await;
@@ -89,7 +89,7 @@ async fn a_gate_that_is_shut_refuses_with_its_message_and_may_still_open() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_is_told_when_nobody_asks_any_more() {
-    let scene = Scene::new("canceled").await;
+    let scene = Scene::with("canceled", crate::options).await;
     let (pod, evacuation) = waiting(&scene, PodSpec::default()).await;
     evacuation.withdraw().await.unwrap();
     scene.acknowledged(&evacuation).await;

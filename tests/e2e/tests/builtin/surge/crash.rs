@@ -1,10 +1,10 @@
-//! The controller dies in the middle, and its successor goes on from what is on the pod.
+//! The process of the responders dies in the middle, and its successor goes on from what is on the pod.
 
 use controlplane::eventually;
 use evacuation_api::{Answer, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER};
 use evacuation_client::EvacuationHandle;
 use evacuation_e2e::{
-    PlatformOptions, Pool, Scene,
+    Pool, Scene,
     scene::{Availability, PATIENCE, annotation},
 };
 use kube::{
@@ -14,10 +14,13 @@ use kube::{
 use serde_json::json;
 
 use super::stays::is_as_before;
-use crate::workload::{Workload, is_owned, settled};
+use crate::{
+    options,
+    workload::{Workload, is_owned, settled},
+};
 
-/// The platform whose controller these tests kill.
-static CRASHES: Pool = Pool::new(1, PlatformOptions::default);
+/// The platform whose responders these tests kill.
+static CRASHES: Pool = Pool::new(1, options);
 
 /// Removes an Evacuation without its finalizer, so that no responder learns of the cancellation.
 async fn remove_at_once(scene: &Scene, evacuation: &EvacuationHandle) {
@@ -37,7 +40,7 @@ async fn remove_at_once(scene: &Scene, evacuation: &EvacuationHandle) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_that_dies_between_release_and_accept_is_followed_by_one_that_goes_on() {
+async fn a_process_that_dies_between_release_and_accept_is_followed_by_one_that_goes_on() {
     let scene = Scene::from_pool("killed", &CRASHES).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let node = scene.own_node().await;
@@ -48,16 +51,16 @@ async fn a_controller_that_dies_between_release_and_accept_is_followed_by_one_th
     let evacuation = scene.evacuate(&pods[0]).await;
     scene.answered(&evacuation, Answer::Delay).await;
     scene.pod_until(&pods[0].name_any(), "it is released", |pod| !is_owned(pod)).await;
-    scene.kill_controller();
+    scene.kill_built_in_responders();
     scene.cordon(&node, false).await;
-    scene.start_controller().await;
+    scene.start_built_in_responders().await;
     scene.ends(&evacuation, "Evacuated Evicted").await;
     settled(&scene, 1).await;
     assert_eq!(availability.bounds().await.0, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_that_dies_while_it_gives_a_pod_back_is_followed_by_one_that_goes_on() {
+async fn a_process_that_dies_while_it_gives_a_pod_back_is_followed_by_one_that_goes_on() {
     let scene = Scene::from_pool("halfway", &CRASHES).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let pods = Workload::of(1).deployment(&scene).await;
@@ -72,22 +75,22 @@ async fn a_controller_that_dies_while_it_gives_a_pod_back_is_followed_by_one_tha
             annotation(pod, RELEASED_ANNOTATION).is_some_and(|record| record.contains("returning"))
         })
         .await;
-    scene.kill_controller();
+    scene.kill_built_in_responders();
     scene.platform().control_plane().controller_manager().resume().unwrap();
-    scene.start_controller().await;
+    scene.start_built_in_responders().await;
     is_as_before(&scene, &pods[0]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_is_given_back_although_its_evacuation_was_removed_while_no_controller_ran() {
+async fn a_pod_is_given_back_although_its_evacuation_was_removed_while_no_responder_ran() {
     let scene = Scene::from_pool("removed", &CRASHES).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let workload = Workload::of(1).annotated("controlplane.test/running-after", "20s");
     let pods = workload.deployment(&scene).await;
     let evacuation = scene.evacuate(&pods[0]).await;
     scene.answered(&evacuation, Answer::Delay).await;
-    scene.kill_controller();
+    scene.kill_built_in_responders();
     remove_at_once(&scene, &evacuation).await;
-    scene.start_controller().await;
+    scene.start_built_in_responders().await;
     is_as_before(&scene, &pods[0]).await;
 }

@@ -12,7 +12,7 @@ use crate::workload::{Workload, is_owned, replicas, scale, settled};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn story_2_a_single_replica_moves_without_downtime() {
-    let scene = Scene::new("single").await;
+    let scene = Scene::with("single", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let pods = Workload::of(1).deployment(&scene).await;
     let availability = Availability::watch(&scene).await;
@@ -33,7 +33,7 @@ async fn story_2_a_single_replica_moves_without_downtime() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_single_replica_that_no_budget_guards_moves_without_downtime_too() {
-    let scene = Scene::new("unguarded").await;
+    let scene = Scene::with("unguarded", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let workload = Workload { guarded: false, ..Workload::default() };
     let pods = workload.deployment(&scene).await;
@@ -46,7 +46,7 @@ async fn a_single_replica_that_no_budget_guards_moves_without_downtime_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_replicas_that_are_evacuated_at_once_both_move_without_a_gap() {
-    let scene = Scene::new("both").await;
+    let scene = Scene::with("both", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let pods = Workload::of(2).deployment(&scene).await;
     let availability = Availability::watch(&scene).await;
@@ -62,7 +62,7 @@ async fn two_replicas_that_are_evacuated_at_once_both_move_without_a_gap() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_of_a_bare_replica_set_is_released_by_its_template_hash_and_stays_behind_its_service() {
-    let scene = Scene::new("bare").await;
+    let scene = Scene::with("bare", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     scene
         .create::<Service>(json!({"metadata": {"name": "web"},
@@ -83,7 +83,7 @@ async fn a_pod_of_a_bare_replica_set_is_released_by_its_template_hash_and_stays_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scale_during_the_surge_is_followed_and_never_undone() {
-    let scene = Scene::new("scaled").await;
+    let scene = Scene::with("scaled", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let node = scene.own_node().await;
     let workload = Workload { node: Some(node.clone()), ..Workload::default() };
@@ -101,7 +101,7 @@ async fn a_scale_during_the_surge_is_followed_and_never_undone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_with_a_single_replica_that_its_budget_holds_is_drained() {
-    let scene = Scene::new("drained").await;
+    let scene = Scene::with("drained", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let workload =
         Workload { labels: json!({"app": "web", "test": scene.namespace()}), ..Workload::default() };

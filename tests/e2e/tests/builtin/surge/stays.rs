@@ -1,6 +1,9 @@
 //! Pods that stay after all, and are as they were.
 
-use evacuation_e2e::{Scene, scene::annotation};
+use evacuation_e2e::{
+    Scene,
+    scene::{annotation, responder_named},
+};
 use std::collections::BTreeMap;
 
 use evacuation_api::{Answer, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER, REPLACEMENT_TIMEOUT_ANNOTATION};
@@ -33,7 +36,7 @@ pub(super) async fn is_as_before(scene: &Scene, before: &Pod) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_withdrawn_request_gives_the_pod_back_and_the_replacement_goes() {
-    let scene = Scene::new("withdrawn").await;
+    let scene = Scene::with("withdrawn", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     // The replacement takes long enough for the withdrawal to come while it is waited for, and is there when
     // it does.
@@ -47,8 +50,24 @@ async fn a_withdrawn_request_gives_the_pod_back_and_the_replacement_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_rehearsal_tells_what_would_be_done_and_releases_nothing() {
+    let scene = Scene::with("rehearsed", crate::options).await;
+    scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
+    let pods = Workload::of(1).annotated(COST, "-5").deployment(&scene).await;
+    let requester = scene.requester("example.com/person");
+    let limit = std::time::Duration::from_mins(5);
+    let rehearsal = requester.rehearse(scene.namespace(), &pods[0].name_any(), limit).await.unwrap();
+    let ended = scene.ends(rehearsal.name(), "Failed Rehearsed").await;
+    let said = responder_named(&ended, REPLACEMENT_RESPONDER);
+    assert_eq!((said.answer, said.reason.as_deref()), (Some(Answer::Delay), Some("Replacing")));
+    assert!(said.message.as_ref().unwrap().contains("would make a replacement"), "{said:?}");
+    scene.acknowledged(rehearsal.name()).await;
+    is_as_before(&scene, &pods[0]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_two_ready_pods_the_one_that_was_not_evacuated_stays() {
-    let scene = Scene::new("accepted").await;
+    let scene = Scene::with("accepted", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let pods = Workload::of(1).deployment(&scene).await;
     // By its own cost it would be the first to be deleted.
@@ -66,7 +85,7 @@ async fn of_two_ready_pods_the_one_that_was_not_evacuated_stays() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_evacuation_gives_the_pod_back() {
-    let scene = Scene::new("deleted").await;
+    let scene = Scene::with("deleted", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let workload = Workload::of(1).annotated("controlplane.test/running-after", "20s");
     let pods = workload.deployment(&scene).await;
@@ -78,7 +97,7 @@ async fn a_deleted_evacuation_gives_the_pod_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replacement_that_cannot_be_scheduled_is_refused_by_name_and_the_pod_given_back() {
-    let scene = Scene::new("nowhere").await;
+    let scene = Scene::with("nowhere", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let node = scene.own_node().await;
     let workload = Workload { node: Some(node.clone()), ..Workload::default() };
@@ -95,7 +114,7 @@ async fn a_replacement_that_cannot_be_scheduled_is_refused_by_name_and_the_pod_g
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_whose_workload_was_scaled_to_none_goes_when_it_is_given_back() {
-    let scene = Scene::new("none").await;
+    let scene = Scene::with("none", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let pods = Workload::of(1).deployment(&scene).await;
     scene.pods.budget("second", ("app", "web"), 0).await.unwrap();
@@ -108,7 +127,7 @@ async fn a_pod_whose_workload_was_scaled_to_none_goes_when_it_is_given_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_whose_workload_is_gone_is_collected_with_it() {
-    let scene = Scene::new("orphan").await;
+    let scene = Scene::with("orphan", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let pods = Workload::of(1).deployment(&scene).await;
     scene.pods.budget("second", ("app", "web"), 0).await.unwrap();

@@ -9,7 +9,7 @@ use crate::workload::Workload;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_of_a_stateful_set_is_accepted_with_the_reason_and_left_to_its_budget() {
-    let scene = Scene::new("stateful").await;
+    let scene = Scene::with("stateful", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let template = json!({"metadata": {"labels": {"app": "db"}},
         "spec": {"containers": [{"name": "app", "image": "app"}]}});
@@ -31,7 +31,7 @@ async fn a_pod_of_a_stateful_set_is_accepted_with_the_reason_and_left_to_its_bud
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_without_the_label_that_nothing_else_uses_is_accepted_with_the_reason_and_not_touched() {
-    let scene = Scene::new("in-use").await;
+    let scene = Scene::with("in-use", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let pods = Workload::of(1).replica_set(&scene).await;
     let evacuation = scene.evacuate(&pods[0]).await;
@@ -46,7 +46,7 @@ async fn a_pod_without_the_label_that_nothing_else_uses_is_accepted_with_the_rea
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_without_a_controller_is_accepted_with_the_reason() {
-    let scene = Scene::new("alone").await;
+    let scene = Scene::with("alone", crate::options).await;
     scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
     let pod = scene.pods.create("one", &PodSpec::default()).await.unwrap();
     let evacuation = scene.evacuate(&pod).await;

@@ -49,7 +49,15 @@ pub(super) const ROWS: &[Row] = &[
            the body of the request was in an unknown format - accepted \
            media types include: application/json-patch+json, application/merge-patch+json, \
            application/apply-patch+yaml"],
-    ),
+    )
+    .only(&["evacuationresponders", "nodeevacuations", "nodeevacuationrules", "widgets"]),
+    ok(
+        "kubectl patch $PLURAL $NAME -p '{\"spec\": {\"requesters\": [{\"name\": \
+           \"test.evacuation.dev/clients\", \"reason\": \"FanFailure\"}]}}' \
+           -o jsonpath='{.spec.requesters[*].reason}.'",
+        &["FanFailure."],
+    )
+    .only(&["evacuations"]),
     fails(
         "kubectl patch $PLURAL $NAME --type=merge -p '{\"metadata\": {\"name\": \"other\"}}'",
         &["Error from server (BadRequest): the name of the object (other) does not match the name on \

@@ -57,7 +57,11 @@ async fn a_refusal_without_a_deadline_is_stuck_until_the_app_accepts() {
     asked.refuses().await;
     let found = asked.stage.blocked("d", DrainBlockerReason::Refused, true).await;
     found.concerns(&[&asked.pod], &asked.object()).says(REFUSED);
-    found.says(&["the responder must change its answer", "deadlineSeconds", "onRefusal: Override"]);
+    found.says(&[
+        "the responder must change its answer",
+        "kubectl evacuate override app -n ",
+        "--deadline=10m",
+    ]);
     assert_eq!((found.status.pods.refused, found.status.expected_completion), (1, None));
     assert!(asked.stage.scene.stays(&asked.pod).await);
     asked.answers(json!({"answer": "Accept"})).await;
@@ -129,14 +133,14 @@ async fn a_pod_that_is_left_alone_fails_the_drain_and_another_drain_overrides_it
     assert!(status.is_true(DrainConditionType::Finished) && !status.is_true(DrainConditionType::Drained));
     assert_eq!(
         (status.verdict, phases(&status)),
-        (Some(DrainVerdict::Stuck), vec![DrainedNodePhase::Failed])
+        (Some(DrainVerdict::Failed), vec![DrainedNodePhase::Failed])
     );
     assert_eq!(entry(&status, &stage.nodes[0]).cordoned, CordonOwner::Ours);
     assert_eq!((status.pods.refused, status.pods.gone), (1, 0));
     let blocker = status.blockers[0].clone();
     assert_eq!((blocker.reason.as_str(), blocker.stuck), ("LeftAlone", true));
     assert_eq!(blocker.object, Some(asked.object()));
-    for words in ["left alone", "BackupRunning", "a backup is running", "onRefusal: Override"] {
+    for words in ["left alone", "BackupRunning", "a backup is running", "--on-refusal=override"] {
         assert!(blocker.message.contains(words), "{blocker:?}");
         assert!(status.message.as_ref().unwrap().contains(words), "{status:?}");
     }

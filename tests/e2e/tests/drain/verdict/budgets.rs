@@ -45,8 +45,7 @@ async fn a_deadline_that_deletes_gets_past_a_budget_that_needs_every_replica() {
         "minAvailable 2",
         "2 of 2 pods",
         "add a replica",
-        "deadlineSeconds",
-        "atDeadline: Delete",
+        "--deadline=10m --at-deadline=delete",
     ]);
 
     let deadline = |seconds| json!({"requester": {"deadlineSeconds": seconds, "atDeadline": "Delete"}});
@@ -145,6 +144,30 @@ async fn an_unready_pod_that_its_budget_protects_is_stuck_after_a_while_until_al
     slow.concerns(&[&pods[0]], "PodDisruptionBudget/guard").says(&words);
     let stuck = stage.blocked("d", DrainBlockerReason::UnhealthyPod, true).await;
     stuck.concerns(&[&pods[0]], "PodDisruptionBudget/guard").says(&words);
+
+    stage.change_budget("guard", json!({"unhealthyPodEvictionPolicy": "AlwaysAllow"})).await;
+    stage.drained("d").await;
+}
+
+/// Both pods of an app accept and stop their work. Neither gives the budget the healthy pod that the other
+/// waits for.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_pods_of_a_budget_that_are_both_unready_are_stuck_after_a_minute_until_always_allow() {
+    let mut stage = Stage::new("idle", 1).await;
+    let pods = stage.deployment("web", 2, quick_pods()).await;
+    stage.budget("guard", "web", json!({"maxUnavailable": 1})).await;
+    for pod in &pods {
+        stage.scene.annotate(pod, &json!({"controlplane.test/ready": "false"})).await;
+        stage.scene.pod_until(pod, "it is not ready", |pod| !evacuation_e2e::scene::is_ready(pod)).await;
+    }
+    stage.add_node(1).await;
+    stage.drain("d", &[0], json!({})).await;
+    let found = stage.blocked("d", DrainBlockerReason::ReplacementUnready, true).await;
+    let words = ["budget guard waits for pod", "which has not been ready since", "AlwaysAllow", "cancel"];
+    found.says(&words);
+    let blocker = &found.blocker;
+    let other = pods.iter().find(|pod| !blocker.pod.as_ref().unwrap().ends_with(&pod.name_any())).unwrap();
+    assert_eq!(blocker.object, Some(format!("Pod/{}", other.name_any())));
 
     stage.change_budget("guard", json!({"unhealthyPodEvictionPolicy": "AlwaysAllow"})).await;
     stage.drained("d").await;

@@ -2,11 +2,8 @@
 
 use evacuation_api::DrainBlockerReason;
 use evacuation_e2e::PodSpec;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{ResourceExt, api::DeleteParams};
 use serde_json::{Value, json};
 
 use crate::nodes::Stage;
@@ -31,8 +28,8 @@ async fn a_pod_that_keeps_a_finalizer_is_stuck_until_the_finalizer_is_removed() 
     let found = stage.blocked("d", DrainBlockerReason::Finalizer, true).await;
     found.concerns(&[&pod], "Pod/app").says(&[
         "terminates",
-        "finalizers acme.io/volume",
-        "remove it from the pod by hand",
+        "finalizer acme.io/volume",
+        "remove all finalizers of the pod",
     ]);
     assert_eq!(found.status.pods.evicting, 1);
     stage.scene.finalizers(&pod, &[]).await;
@@ -58,19 +55,7 @@ async fn a_pod_that_terminates_for_long_is_named_and_a_forced_deletion_ends_it()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminating_pod_of_a_silent_node_is_stuck_until_it_is_deleted_by_force() {
     let mut stage = Stage::new("dead", 0).await;
-    // Without the annotation of the others no kubelet plays this node.
-    let name = format!("{}-0", stage.scene.namespace());
-    let nodes: Api<Node> = stage.node_api();
-    let node = json!({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}});
-    nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
-    let now = k8s_openapi::jiff::Timestamp::now().to_string();
-    let condition = json!({
-        "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
-        "message": "Kubelet stopped posting node status.",
-        "lastHeartbeatTime": now, "lastTransitionTime": now,
-    });
-    let patch = Patch::Merge(json!({"status": {"conditions": [condition]}}));
-    nodes.patch_status(&name, &PatchParams::default(), &patch).await.unwrap();
+    let name = stage.scene.dead_node().await;
     stage.nodes.push(name.clone());
     let pod = json!({
         "metadata": {"name": "app"},
@@ -83,9 +68,8 @@ async fn a_terminating_pod_of_a_silent_node_is_stuck_until_it_is_deleted_by_forc
     found.concerns(&[&pod], &format!("Node/{name}")).says(&[
         "does not report",
         &name,
-        "node.kubernetes.io/out-of-service:NoExecute",
-        "--grace-period=0 --force",
-        "spec.pods.skipTerminatingSeconds",
+        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+        "--skip-wait-for-delete-timeout=30",
     ]);
     force(&stage, &pod).await;
     stage.drained("d").await;

@@ -3,6 +3,7 @@
 
 mod answers;
 mod budgets;
+mod ends;
 mod leaving;
 mod replacements;
 mod rules;
@@ -50,7 +51,10 @@ impl Found {
             assert!(message.contains(word), "{word:?} is not in {message:?}");
         }
         let summary = self.status.message.clone().unwrap_or_default();
-        assert!(summary.contains(message.as_str()), "{message:?} is not in {summary:?}");
+        let (cause, help) = evacuation_protocol::message_parts(message);
+        for part in [Some(cause), help].into_iter().flatten() {
+            assert!(summary.contains(part), "{part:?} is not in {summary:?}");
+        }
         self
     }
 }

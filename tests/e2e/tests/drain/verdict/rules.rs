@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evacuation_api::{CordonOwner, DrainBlockerReason, DrainVerdict};
+use evacuation_api::{CordonOwner, DrainBlockerReason, DrainVerdict, NodeEvacuationStatus};
 use evacuation_e2e::{PodSpec, scene::is_ready};
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment},
@@ -12,7 +12,7 @@ use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
 use super::quick_pods;
-use crate::nodes::{Stage, entry, holders, is_cordoned};
+use crate::nodes::{Stage, entry, is_cordoned};
 
 /// Arguments with which `kubectl drain` evicts every pod but those of DaemonSets.
 const ALL: &[&str] = &["--ignore-daemonsets", "--delete-emptydir-data", "--force"];
@@ -76,10 +76,11 @@ async fn pod_of(stage: &Stage, app: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_that_the_rules_refuse_are_those_of_kubectl_drain_and_nothing_is_cordoned() {
+async fn pods_that_the_rules_refuse_are_those_of_kubectl_drain_and_stay() {
     let stage = crowded("rules").await;
     let (agent, namespace) = (pod_of(&stage, "agent").await, stage.scene.namespace().to_owned());
     let kubectl = named_in(&stage, &kubectl_drain(&stage, &[]).await).await;
+    let evicts = named_in(&stage, &evicting(&kubectl_drain(&stage, ALL).await)).await;
     stage.drain("d", &[0], json!({"pods": {"daemonSets": "Refuse"}})).await;
     let found = stage.blocked("d", DrainBlockerReason::DaemonSet, true).await;
     let status = found.status;
@@ -100,20 +101,20 @@ async fn pods_that_the_rules_refuse_are_those_of_kubectl_drain_and_nothing_is_co
     assert_eq!(reasons.keys().map(|key| (*key).to_owned()).collect::<BTreeSet<_>>(), kubectl);
     let way_out =
         |pod: &str| &status.blockers.iter().find(|b| b.pod.as_deref() == Some(pod)).unwrap().message;
-    for (pod, words) in [
-        (&agent, "spec.pods.daemonSets: Skip"),
-        (&bare, "spec.pods.unmanaged: Evict"),
-        (&scratch, "spec.pods.emptyDirData: Delete"),
-    ] {
+    for (pod, words) in
+        [(&agent, " --ignore-daemonsets; "), (&bare, " --force; "), (&scratch, " --delete-emptydir-data; ")]
+    {
         assert!(way_out(pod).contains(words), "{:?}", way_out(pod));
     }
-    assert_eq!((status.pods.total, status.pods.blocked, status.pods.waiting), (4, 3, 1));
-    assert_eq!(entry(&status, &stage.nodes[0]).cordoned, CordonOwner::No);
-    let node = stage.node(0).await;
-    assert!(!is_cordoned(&node) && holders(&node).is_none());
-    assert!(stage.scene.evacuations().list(&ListParams::default()).await.unwrap().items.is_empty());
+    let moved = |status: &NodeEvacuationStatus| (status.pods.gone, status.pods.blocked) == (1, 3);
+    let status = stage.until("d", "the fourth pod has moved", moved).await;
+    assert_eq!(entry(&status, &stage.nodes[0]).cordoned, CordonOwner::Ours);
+    assert_eq!(status.verdict, Some(DrainVerdict::Stuck));
+    let asked = stage.scene.evacuations().list(&ListParams::default()).await.unwrap().items;
+    let asked: BTreeSet<_> =
+        asked.iter().map(|e| format!("{namespace}/{}", e.spec.target.pod.name)).collect();
+    assert!(asked.is_disjoint(&kubectl), "{asked:?}");
 
-    let evicts = named_in(&stage, &evicting(&kubectl_drain(&stage, ALL).await)).await;
     let rules = json!({"daemonSets": "Skip", "emptyDirData": "Delete", "unmanaged": "Evict"});
     stage.change("d", json!({"pods": rules})).await;
     let status = stage.drained("d").await;

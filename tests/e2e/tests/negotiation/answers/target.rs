@@ -3,7 +3,9 @@
 use controlplane::eventually;
 use evacuation_e2e::{
     PodSpec, Scene,
-    scene::{ASKER, PATIENCE, condition, end_of, entry, fields, post, refused_saying, responder, wanting},
+    scene::{
+        ASKER, PATIENCE, answer, condition, end_of, entry, fields, post, refused_saying, responder, wanting,
+    },
 };
 use k8s_openapi::api::{
     apps::v1::DaemonSet,
@@ -74,6 +76,21 @@ async fn a_pod_that_is_deleted_by_somebody_else_ends_the_evacuation() {
     scene.delete_pod("app").await;
     scene.ends(&evacuation, "Evacuated GoneByOther").await;
     assert!(scene.evictions("app").is_empty());
+    let said = scene.event("Pod", "app", "DeletedDespiteAnswer").await;
+    assert!(said.contains("although responder self was being asked"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_refused_and_is_deleted_by_somebody_else_is_named() {
+    let scene = Scene::new("despite").await;
+    let pod = scene.pod("app", PodSpec::watching()).await;
+    let evacuation = scene.ask_and_reach(&pod, json!({"onRefusal": "Wait"})).await;
+    answer(&scene.client_of(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
+    scene.delete_pod("app").await;
+    let ended = scene.ends(&evacuation, "Evacuated GoneByOther").await;
+    let said = scene.event("Pod", "app", "DeletedDespiteAnswer").await;
+    assert!(said.contains("although responder self had refused"), "{said}");
+    assert_eq!(evacuation_protocol::state_word(&ended), "DeletedDespiteAnswer");
 }
 
 #[tokio::test(flavor = "multi_thread")]

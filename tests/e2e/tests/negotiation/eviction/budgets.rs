@@ -1,6 +1,6 @@
 //! Evictions within budgets.
 
-use evacuation_api::Evacuation;
+use evacuation_api::{Evacuation, RESPONDERS_ANNOTATION};
 use evacuation_e2e::{
     PodSpec, Scene,
     scene::{LATE, condition, status},
@@ -11,7 +11,7 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn blockers(evacuation: &Evacuation) -> Vec<String> {
     let eviction = status(evacuation).eviction.unwrap_or_default();
@@ -19,14 +19,15 @@ fn blockers(evacuation: &Evacuation) -> Vec<String> {
     blockers.map(|blocker| format!("{} {}", blocker.kind, blocker.name)).collect()
 }
 
-/// Three pods of a Deployment, each of which is replaced when it goes.
-async fn deployed(scene: &Scene) -> Vec<Pod> {
+/// Three pods of a Deployment with these responders, each of which is replaced when it goes.
+pub(super) async fn deployed(scene: &Scene, responders: &Value) -> Vec<Pod> {
     let labels = json!({"app": "web"});
     let deployment = json!({
         "metadata": {"name": "web"},
         "spec": {"replicas": 3, "selector": {"matchLabels": labels}, "template": {
             "metadata": {"labels": labels, "annotations": {
                 "controlplane.test/running-after": "500ms", "controlplane.test/gone-after": "200ms",
+                RESPONDERS_ANNOTATION: responders.to_string(),
             }},
             "spec": {"containers": [{"name": "app", "image": "app"}]},
         }},
@@ -55,7 +56,7 @@ fn is_up(pod: &Pod) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn under_a_budget_of_one_never_two_are_down_and_each_takes_about_one_call() {
     let scene = Scene::new("budget").await;
-    let pods = deployed(&scene).await;
+    let pods = deployed(&scene, &json!([])).await;
     scene.pods.budget("web", ("app", "web"), 1).await.unwrap();
     let api = scene.pods.api();
     let listed = api.list(&ListParams::default()).await.unwrap();

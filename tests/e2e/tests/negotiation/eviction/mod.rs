@@ -3,3 +3,4 @@
 mod after;
 mod budgets;
 mod cancellation;
+mod pace;

@@ -1,4 +1,4 @@
-//! Endpoints that fail. Each is tried again, reported, counted as silent at its timeout, and then the
+//! Endpoints that fail. Each is tried again, reported in the status, passed over at its timeout, and then the
 //! platform goes on.
 
 use evacuation_e2e::{
@@ -8,7 +8,8 @@ use evacuation_e2e::{
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use evacuation_api::{Answer, ResponderState, ReviewAction, ReviewRequest};
+use controlplane::output_of;
+use evacuation_api::{Answer, Evacuation, ResponderState, ReviewAction, ReviewRequest};
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams},
@@ -25,7 +26,16 @@ async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sy
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     let responder = first(&ended);
     assert_eq!((responder.state, responder.answer), (ResponderState::Interrupted, None));
-    assert_eq!(responder.message.as_deref(), Some("it was silent for 3 s"));
+    let message = responder.message.as_deref().unwrap();
+    if said.is_empty() {
+        assert_eq!(message, "it was silent for 3 s");
+    } else {
+        assert!(
+            message.starts_with("it gave no valid answer in 3 s: ") && message.contains(said),
+            "{message}"
+        );
+        scene.event("Pod", "app", "NoValidAnswer").await;
+    }
     let lapse = responder.asked_time.unwrap().0 + TimeDelta::seconds(3);
     let evicted = scene.evicted_at("app");
     assert!(lapse <= evicted && evicted < lapse + LATE, "{lapse} {evicted}");
@@ -91,6 +101,25 @@ async fn an_endpoint_that_repeats_another_pods_uid_is_passed_over() {
         Reply::Json(reply)
     };
     fails("other-pod", other, "replied for pod with UID \"another\"").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_reply_is_in_the_status_and_in_why_while_the_time_runs() {
+    let scene = Scene::new("wrong-reply").await;
+    let pod = scene.pod("app", registered(&scene, 600)).await;
+    let error = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
+    let _endpoint = Endpoint::of(&pod, scene.port, |_| Reply::Bytes(error.to_vec())).await.unwrap();
+    let evacuation = scene.ask(&pod, json!({})).await;
+    let has_problem = |e: &Evacuation| {
+        first(e).message.as_deref().is_some_and(|message| message.contains("its reply does not count"))
+    };
+    let seen = scene.until(&evacuation, "the status says what is wrong", has_problem).await;
+    let message = first(&seen).message.clone().unwrap();
+    assert!(message.contains("500") && first(&seen).state == ResponderState::Active, "{message}");
+    let mut why = scene.platform().kubectl_command();
+    why.args(["evacuate", "why", "app", "-n", scene.namespace()]);
+    let said = output_of("kubectl", why).await.unwrap().stdout;
+    assert!(said.contains("its reply does not count") && said.contains("500"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

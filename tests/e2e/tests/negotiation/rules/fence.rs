@@ -49,6 +49,13 @@ fn eviction(evacuation: &Evacuation) -> EvictionStatus {
 /// Number of pods in the race.
 const RACES: u64 = 24;
 
+/// A withdrawal and an eviction never both succeed.
+///
+/// # Attack
+///
+/// - Attacker: a race
+/// - Act: withdraws the last entry while the controller evicts
+/// - Promise: 3, 10
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fence_lets_no_eviction_follow_a_withdrawal_that_succeeded() {
     let scene = Scene::new("races").await;

@@ -3,6 +3,7 @@
 mod accepted;
 mod cast;
 mod drained;
+mod night;
 mod overridden;
 mod rack;
 mod replaced;
@@ -13,6 +14,7 @@ mod withdrawn;
 pub(crate) use accepted::accepted;
 pub(crate) use cast::Cast;
 pub(crate) use drained::drained;
+pub(crate) use night::night;
 pub(crate) use overridden::overridden;
 pub(crate) use rack::{command as rack_command, rack};
 pub(crate) use replaced::replaced;

@@ -99,7 +99,8 @@ async fn drain(stage: &Stage<'_>, record: bool) -> anyhow::Result<(Option<Record
     let mut command = stage.platform().kubectl_command();
     command.args(COMMAND);
     if record {
-        let (recording, code) = Recording::of(&command).await?;
+        let mut recording = Recording::default();
+        let code = recording.run(&self::command(), &command).await?.code;
         return Ok((Some(recording), code));
     }
     Ok((None, tokio::process::Command::from(command).status().await?.code()))

@@ -1,5 +1,5 @@
-//! A single replica whose budget lets none go: its replacement is ready before it goes, by a responder that
-//! the controller plays.
+//! A single replica whose budget lets none go: its replacement is ready before it goes, by a
+//! built-in responder.
 
 use anyhow::{Context, ensure};
 use evacuation_api::{EvacuationResponder, REPLACEMENT_RESPONDER};

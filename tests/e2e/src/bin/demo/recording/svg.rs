@@ -3,10 +3,10 @@
 //! The pictures lie side by side and move past the window in steps. Each different line is written once. A
 //! viewer that does not animate shows the picture with the most lines.
 
-use std::{collections::HashMap, fmt::Write, time::Duration};
+use std::{collections::HashMap, fmt::Write};
 
 use super::{
-    COLUMNS, Picture,
+    COLUMNS, Picture, READING,
     terminal::{Ink, Row, Span},
 };
 
@@ -18,8 +18,6 @@ const LINE: usize = 19;
 const MARGIN: usize = 16;
 /// Height of the bar of the window.
 const BAR: usize = 28;
-/// Time for which the last picture stays.
-const LAST: Duration = Duration::from_secs(6);
 
 /// Draws the pictures.
 pub(crate) fn svg(pictures: &[Picture], title: &str) -> String {
@@ -68,7 +66,7 @@ text{{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",mo
 
 /// Returns the steps of the animation, and its duration in seconds.
 fn steps(pictures: &[Picture], width: f64) -> (String, String) {
-    let end = pictures.last().map(|last| last.from).unwrap_or_default() + LAST;
+    let end = pictures.last().map(|last| last.from).unwrap_or_default() + READING;
     let mut steps = String::new();
     for (place, picture) in pictures.iter().enumerate() {
         let share = picture.from.as_secs_f64() / end.as_secs_f64() * 100.0;
@@ -119,6 +117,8 @@ fn number(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn picture(seconds: u64, lines: &[&str]) -> Picture {
@@ -131,8 +131,11 @@ mod tests {
         let drawn = svg(&[picture(0, &["a<b", "same"]), picture(4, &["next", "same"])], "a drain");
         assert_eq!(drawn.matches(">same<").count(), 1, "{drawn}");
         assert_eq!(drawn.matches("href=\"#l1\"").count(), 2, "{drawn}");
-        assert!(drawn.contains("a&lt;b") && drawn.contains("40%{transform:translateX(-906px)}"), "{drawn}");
-        assert!(drawn.contains("animation:m 10s"), "{drawn}");
+        assert!(
+            drawn.contains("a&lt;b") && drawn.contains("33.33%{transform:translateX(-906px)}"),
+            "{drawn}"
+        );
+        assert!(drawn.contains("animation:m 12s"), "{drawn}");
         assert_eq!(drawn, svg(&[picture(0, &["a<b", "same"]), picture(4, &["next", "same"])], "a drain"));
     }
 }

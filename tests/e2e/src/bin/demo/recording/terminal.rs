@@ -1,5 +1,7 @@
 //! The screen of a terminal, as far as our commands use one: lines, colours, and a cursor that goes up.
 
+use super::COLUMNS;
+
 /// Colours and weight of a character.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Ink {
@@ -97,6 +99,11 @@ impl Terminal {
     }
 
     fn put(&mut self, character: char) {
+        // A full line is continued in the next one when one more character comes.
+        if self.column >= COLUMNS {
+            self.row += 1;
+            self.column = 0;
+        }
         while self.cells.len() <= self.row {
             self.cells.push(Vec::new());
         }
@@ -145,6 +152,14 @@ mod tests {
         terminal.write("kept\r\nold one\r\nold two\r\n");
         terminal.write("\u{1b}[2A\r\u{1b}[2K\u{1b}[1B\r\u{1b}[2K\u{1b}[1B\u{1b}[2Anew\r\n");
         assert_eq!(texts(&terminal), ["kept", "new"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_continues_in_the_next_one() {
+        let mut terminal = Terminal::default();
+        let full = "x".repeat(COLUMNS);
+        terminal.write(&format!("{full}\r\n{full}yz\r\nend\r\n"));
+        assert_eq!(texts(&terminal), [&full, &full, "yz", "end"]);
     }
 
     #[test]

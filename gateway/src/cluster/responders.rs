@@ -1,0 +1,152 @@
+//! The EvacuationResponders by namespace, with packed selectors.
+
+use std::collections::{BTreeMap, HashMap};
+
+use evacuation_api::EvacuationResponder;
+use evacuation_protocol::{PackedSelector, registered_responders};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{ResourceExt, runtime::watcher::Event};
+
+/// The part of an EvacuationResponder that the gateway reads.
+#[derive(Debug)]
+struct Registration {
+    /// Name of the responder.
+    responder: Box<str>,
+    /// `None` for a selector that is not valid, and for an object that is being deleted: it picks no pod.
+    selector: Option<PackedSelector>,
+}
+
+/// The registrations of one namespace by the names of their objects.
+type Namespace = HashMap<String, Registration>;
+
+/// All EvacuationResponders. A plain struct: the watch writes it.
+///
+/// A call reads those of its own namespace alone, so that the registrations of one tenant do not slow the
+/// calls of others.
+#[derive(Debug, Default)]
+pub(super) struct ResponderIndex {
+    by_namespace: HashMap<String, Namespace>,
+    /// The list that is being received.
+    listed: HashMap<String, Namespace>,
+}
+
+impl ResponderIndex {
+    /// Takes an event of the watch.
+    pub(super) fn take(&mut self, event: &Event<EvacuationResponder>) {
+        match event {
+            Event::Init => self.listed.clear(),
+            Event::InitApply(object) => insert(&mut self.listed, object),
+            Event::InitDone => self.by_namespace = std::mem::take(&mut self.listed),
+            Event::Apply(object) => insert(&mut self.by_namespace, object),
+            Event::Delete(object) => {
+                let namespace = object.namespace().unwrap_or_default();
+                if let Some(all) = self.by_namespace.get_mut(&namespace) {
+                    all.remove(&object.name_any());
+                    if all.is_empty() {
+                        self.by_namespace.remove(&namespace);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns true when responders are registered for the pod, by itself or by an object of its namespace.
+    pub(super) fn is_registered(&self, pod: &Pod) -> bool {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        let labels = pod.metadata.labels.as_ref().unwrap_or(&NONE);
+        let picks = |known: &Registration| known.selector.as_ref().is_some_and(|s| s.selects(labels));
+        self.of(pod.metadata.namespace.as_deref().unwrap_or_default()).any(picks)
+            || !registered_responders(pod, []).entries.is_empty()
+    }
+
+    /// Returns true when an object of the namespace registers that responder.
+    pub(super) fn is_served(&self, namespace: &str, responder: &str) -> bool {
+        self.of(namespace).any(|known| *known.responder == *responder)
+    }
+
+    fn of(&self, namespace: &str) -> impl Iterator<Item = &Registration> {
+        self.by_namespace.get(namespace).into_iter().flat_map(HashMap::values)
+    }
+}
+
+fn insert(all: &mut HashMap<String, Namespace>, object: &EvacuationResponder) {
+    let counts = object.metadata.deletion_timestamp.is_none();
+    let selector = PackedSelector::of(&object.spec.selector).filter(|_| counts);
+    let registration = Registration { responder: object.spec.name.as_str().into(), selector };
+    all.entry(object.namespace().unwrap_or_default()).or_default().insert(object.name_any(), registration);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn responder(namespace: &str, name: &str, selector: &Value) -> EvacuationResponder {
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"name": format!("a.b/{name}"), "selector": selector},
+        }))
+        .unwrap()
+    }
+
+    fn pod(namespace: &str, app: Option<&str>, annotation: Option<&str>) -> Pod {
+        let labels = app.map(|app| json!({"app": app}));
+        let annotations = annotation.map(|text| json!({"evacuation.dev/responders": text}));
+        let metadata =
+            json!({"name": "p", "namespace": namespace, "labels": labels, "annotations": annotations});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    }
+
+    #[test]
+    fn a_pod_is_registered_exactly_when_the_server_would_ask_somebody() {
+        let deleted = {
+            let mut object = responder("shop", "deleted", &json!({}));
+            object.metadata.deletion_timestamp =
+                serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+            object
+        };
+        let near = json!({"matchExpressions": [{"key": "app", "operator": "Near", "values": ["web"]}]});
+        let all = [
+            responder("shop", "db", &json!({"matchLabels": {"app": "db"}})),
+            responder("shop", "invalid", &near),
+            responder("every", "every", &json!({})),
+            deleted,
+        ];
+        let mut index = ResponderIndex::default();
+        for object in &all {
+            index.take(&Event::Apply(object.clone()));
+        }
+        let mut registered = 0;
+        for namespace in ["shop", "every", "other"] {
+            for app in [None, Some("db"), Some("web")] {
+                for annotation in [None, Some(r#"[{"name":"self"}]"#), Some("no list")] {
+                    let pod = pod(namespace, app, annotation);
+                    let asked = !registered_responders(&pod, &all).entries.is_empty();
+                    assert_eq!(index.is_registered(&pod), asked, "{:?}", pod.metadata);
+                    registered += u32::from(asked);
+                }
+            }
+        }
+        assert_eq!(registered, 22, "of 27: both outcomes occur");
+    }
+
+    #[test]
+    fn the_index_follows_the_watch_and_a_new_list_takes_the_place_of_everything() {
+        let mut index = ResponderIndex::default();
+        let any = pod("shop", None, None);
+        let (a, b) = (responder("shop", "a", &json!({})), responder("shop", "b", &json!({})));
+        index.take(&Event::Apply(a.clone()));
+        assert!(index.is_registered(&any) && index.is_served("shop", "a.b/a"));
+        assert!(!index.is_served("other", "a.b/a") && !index.is_served("shop", "a.b/b"));
+        index.take(&Event::Apply(responder("shop", "a", &json!({"matchLabels": {"app": "db"}}))));
+        assert!(!index.is_registered(&any), "its selector changed");
+        index.take(&Event::Delete(a.clone()));
+        assert!(index.by_namespace.is_empty(), "nothing is left behind");
+        index.take(&Event::Apply(a));
+        index.take(&Event::Init);
+        index.take(&Event::InitApply(b));
+        assert!(index.is_served("shop", "a.b/a"), "the old list counts until the new one is whole");
+        index.take(&Event::InitDone);
+        assert!(!index.is_served("shop", "a.b/a") && index.is_served("shop", "a.b/b"));
+    }
+}

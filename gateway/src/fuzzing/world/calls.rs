@@ -1,0 +1,201 @@
+//! The calls of a world: what the judge decides, and what follows from it.
+
+use chrono::TimeDelta;
+use evacuation_api::{DeadlineAction, Requester};
+use evacuation_protocol::OutageCause;
+use k8s_openapi::api::core::v1::Pod;
+use machinery_auth::UserInfo;
+
+use super::{
+    super::{
+        law::GatewayLaw,
+        oracle::HOLD_SECONDS,
+        played::{GATEWAY, after, node_name},
+    },
+    GatewayFlaw, GatewayWorld,
+};
+use crate::{
+    call::{Call, Operation},
+    config::Table,
+    judge::{Facts, Pass, Sight, Trusted, Verdict, WayOut, judge},
+};
+
+/// Callers: user and operation.
+const CALLERS: [(&str, Operation); 6] = [
+    ("alice", Operation::Evict),
+    ("bob", Operation::Evict),
+    ("alice", Operation::Delete),
+    ("system:serviceaccount:kube-system:replicaset-controller", Operation::Delete),
+    ("system:serviceaccount:kube-system:node-controller", Operation::Delete),
+    ("system:kube-scheduler", Operation::Delete),
+];
+
+/// Number of callers of a `GatewayStep::Call`.
+pub const CALLER_COUNT: usize = CALLERS.len();
+
+impl GatewayWorld {
+    /// Checks a call that passes by a way out of an outage.
+    fn check_way_out(&mut self, way: WayOut, leaves: bool) {
+        let now = self.played.now;
+        let Some(since) = self.trouble() else {
+            return self.oracle.require(GatewayLaw::Asked, false, |_| format!("{way:?} without an outage"));
+        };
+        self.oracle.check_answer(self.played.registered, since, now);
+        match way {
+            WayOut::HoldEnded(_) => {
+                let ended = self.flaw == Some(GatewayFlaw::HoldsNothing) || after(since, HOLD_SECONDS) <= now;
+                self.oracle.require(GatewayLaw::Holds, ended, |_| format!("{way:?} since {since} at {now}"));
+            }
+            WayOut::Unanswered(OutageCause::Leaderless) if !leaves => self.oracle.check_question(now),
+            WayOut::NobodyActs => {
+                let left = leaves && self.leaderless.is_some();
+                self.oracle.require(GatewayLaw::Asked, left, |_| format!("{way:?} at {now}"));
+            }
+            WayOut::Unanswered(_) | WayOut::Unrecorded(_) => {}
+        }
+    }
+
+    /// A caller tries.
+    pub(super) fn call(&mut self, caller: usize, by_uid: bool) {
+        let Some((user, operation)) = CALLERS.get(caller).copied() else { return };
+        let uid = by_uid.then(|| self.played.uid());
+        let call = Call {
+            operation,
+            namespace: "shop".to_owned(),
+            pod: "db-0".to_owned(),
+            uid,
+            user: UserInfo { name: user.to_owned(), ..UserInfo::default() },
+            grace_period_seconds: None,
+            propagates: false,
+            dry_run: false,
+        };
+        let row = Table::new(Vec::new()).row(&call, &self.pod()).clone();
+        let verdict = self.judge(&call);
+        let now = self.played.now;
+        match verdict {
+            Verdict::Pass(pass) => {
+                match pass {
+                    Pass::RespondersDone => self.oracle.check_done(self.played.registered, now),
+                    Pass::BlockedTooLong => {
+                        let (name, patience) = (row.entry_name(), row.blocked_patience_seconds);
+                        self.oracle.check_done(self.played.registered, now);
+                        match self.trouble() {
+                            Some(since) => {
+                                self.oracle.check_blocked_in_outage(user, &name, patience, since, now);
+                            }
+                            None => self.oracle.check_blocked(user, &name, patience, now),
+                        }
+                    }
+                    pass => {
+                        let unregistered = !self.played.registered && !self.namespace.asks_all;
+                        let free = pass == Pass::Unregistered && unregistered;
+                        self.oracle
+                            .require(GatewayLaw::Asked, free, |_| format!("{call:?} passed as {pass:?}"));
+                    }
+                }
+                self.passed(operation);
+            }
+            Verdict::Open(way) => {
+                self.check_way_out(way, row.at_deadline != DeadlineAction::GiveUp);
+                self.passed(operation);
+            }
+            Verdict::Wait(reply) if reply.code == 404 => {
+                let by_name = call.uid.is_none();
+                self.oracle.require(GatewayLaw::Gone, by_name, |_| format!("{call:?} names the UID"));
+                self.oracle.check_gone(&call, &self.played);
+            }
+            // The live pod was looked at.
+            Verdict::Look => {
+                self.oracle.require(GatewayLaw::Asked, false, |_| format!("{call:?}: look again"));
+            }
+            Verdict::Wait(reply) => {
+                self.oracle.require(GatewayLaw::Gone, reply.code == 429, |_| format!("{reply:?}"));
+                if self.probes.outage(now, true).is_some()
+                    && let Some(since) = self.trouble()
+                {
+                    self.oracle.check_wait(self.lags, since, now);
+                }
+            }
+            Verdict::Count(_) if self.played.room => {
+                self.oracle.check_answer(self.played.registered, now, now);
+                self.replace();
+            }
+            // Nothing can be written. Without a record the call passes, because nobody could ask.
+            Verdict::Ask { .. } | Verdict::Count(_) if self.api_away.is_some() => {
+                let asked = self.index().records("shop", "db-0", &self.played.uid()).active.is_some();
+                if !asked {
+                    self.oracle.check_answer(self.played.registered, now, now);
+                }
+            }
+            Verdict::Count(entry) => self.ask(&call, &entry, false),
+            Verdict::Ask { entry, expired_in } => self.ask(&call, &entry, expired_in.is_some()),
+        }
+    }
+
+    /// The call passes. An eviction stays subject to the budget.
+    fn passed(&mut self, operation: Operation) {
+        if operation == Operation::Delete || self.played.room {
+            self.replace();
+        }
+    }
+
+    /// Writes the entry of a call. The next try at the same moment costs no write.
+    fn ask(&mut self, call: &Call, entry: &Requester, expired: bool) {
+        self.played.ask(entry.clone(), expired);
+        self.oracle.asked(entry, expired, self.played.now);
+        self.deliver();
+        let again = self.judge(call);
+        // While nobody acts, each deletion of a pod that is free to go is counted by itself.
+        let counted = self.leaderless.is_some() && matches!(again, Verdict::Count(_));
+        let free = counted || matches!(again, Verdict::Wait(_) | Verdict::Pass(_) | Verdict::Open(_));
+        let own = entry.owner == call.user.name;
+        self.oracle
+            .require(GatewayLaw::Cheap, free && own, |_| format!("{call:?}: {entry:?}, then {again:?}"));
+    }
+
+    /// Judges as the gateway does: an eviction by the cached pod, and by the live one where the cached one is
+    /// not enough or is gone.
+    fn judge(&self, call: &Call) -> Verdict {
+        if call.operation == Operation::Evict {
+            let (pod, uid) = &self.cached_pod;
+            let verdict = self.judge_pod(call, pod, uid, Sight::Cached { fresh: !self.lags });
+            let gone = matches!(verdict, Verdict::Ask { .. }) && *uid != self.played.uid();
+            if verdict != Verdict::Look && !gone {
+                return verdict;
+            }
+        }
+        let uid = self.played.uid();
+        let before = self.index().records("shop", "db-0", &uid).predecessor;
+        let before = before.and_then(|before| before.status.as_ref()?.node_name.clone());
+        let before = (0..2).find(|node| Some(node_name(*node)) == before);
+        let left = self.played.is_cordoned(before)
+            && self.played.node.is_some()
+            && !self.played.is_cordoned(self.played.node);
+        let drained_before =
+            call.operation == Operation::Evict && (left || self.flaw == Some(GatewayFlaw::BlindToNodes));
+        self.judge_pod(call, &self.pod(), &uid, Sight::Live { drained_before })
+    }
+
+    fn judge_pod(&self, call: &Call, pod: &Pod, uid: &str, sight: Sight) -> Verdict {
+        let records = self.index().records("shop", "db-0", uid);
+        let table = Table::new(Vec::new());
+        let trusted = Trusted { users: vec![GATEWAY.to_owned()], namespace: "evacuation-system".to_owned() };
+        let hold_seconds = if self.flaw == Some(GatewayFlaw::HoldsNothing) { 0 } else { HOLD_SECONDS };
+        judge(&Facts {
+            call,
+            pod,
+            sight,
+            registered: self.played.registered,
+            namespace: self.namespace,
+            active: records.active.as_deref(),
+            last: records.last.as_deref(),
+            predecessor: records.predecessor.as_deref(),
+            group: &[],
+            row: table.row(call, pod),
+            trusted: &trusted,
+            outage: self.probes.outage(self.played.now, self.flaw != Some(GatewayFlaw::NoLease)),
+            longest_hold: TimeDelta::seconds(hold_seconds),
+            now: self.played.now,
+        })
+    }
+}

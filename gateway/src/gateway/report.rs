@@ -1,0 +1,51 @@
+//! Metrics, logs and Events of the answers to calls.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use tracing::{debug, warn};
+
+use super::Gateway;
+use crate::{answer::Answer, call::Call, judge::Pass};
+
+impl Gateway {
+    /// Counts the answer, and names on the pod a call that passed against the rule.
+    pub(super) fn report(&self, call: &Call, pod: Option<&Pod>, row: &str, answer: &Answer, time: Duration) {
+        let webhook = call.operation.as_str();
+        let verdict = match answer {
+            Answer::Pass(pass) => pass.as_str(),
+            Answer::Unasked(_) => "unasked",
+            Answer::Wait(reply) if reply.is_held() => "held",
+            Answer::Wait(_) => "wait",
+        };
+        self.metrics.count(webhook, row, verdict, time);
+        debug!(user = %call.user.name, row, verdict, ?time, "{webhook} {}", call.target());
+        let (user, verb) = (&call.user.name, call.operation.verb());
+        let note = match answer {
+            Answer::Unasked(reason) => {
+                self.metrics.count_unasked(webhook, reason.as_str());
+                let words = reason.words();
+                warn!("pod {}: {user} could {verb} it {words}", call.target());
+                Some((reason.event(), format!("{user} could {verb} the pod {words}")))
+            }
+            Answer::Pass(Pass::Forced) => Some((
+                "DeletionForced",
+                format!("{user} forced the deletion of the pod, which was not asked"),
+            )),
+            Answer::Pass(Pass::BlockedTooLong) => Some((
+                "DeletionPassedBudget",
+                format!(
+                    "{user} could delete the pod although a budget allows no disruption: it held the deletion back for too long"
+                ),
+            )),
+            Answer::Pass(Pass::Uncounted) => Some((
+                "DeletionNotCounted",
+                format!("{user} could delete the pod without a count: the eviction API cannot count it"),
+            )),
+            Answer::Pass(_) | Answer::Wait(_) => None,
+        };
+        if let Some(((reason, note), pod)) = note.zip(pod).filter(|_| !call.dry_run) {
+            self.events.warn(pod, reason, note);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+use std::{
+    convert::Infallible,
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, AtomicUsize},
+    },
+};
+
+use http::{Method, Request, Response};
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::*;
+use crate::{cluster::Interests, testing::call_of};
+
+mod overload;
+
+/// Maximum number of reads of one user at once: its share of the slots.
+const SHARE: u32 = 16;
+
+/// An API whose watches deliver nothing after the first list, and whose reads take a tenth of a second.
+#[derive(Default)]
+struct PlayedApi {
+    /// The pod as the first list shows it, and as a read shows it.
+    listed: Value,
+    live: Value,
+    /// True when the server's answer to a new Evacuation never comes.
+    hangs: bool,
+    /// The Evacuations.
+    evacuations: Vec<Value>,
+    /// The pod by whose UID an Evacuation was created.
+    asked: Mutex<Option<Value>>,
+    reads: AtomicU32,
+    in_progress: AtomicU32,
+    most: AtomicU32,
+    /// HTTP code of a read of the pod.
+    code: AtomicUsize,
+}
+
+/// Returns the pod `shop/db-0` with that UID, which registers `self` or nobody.
+fn pod(uid: &str, registered: bool) -> Value {
+    let annotations =
+        if registered { json!({"evacuation.dev/responders": "[{\"name\":\"self\"}]"}) } else { json!({}) };
+    json!({
+        "metadata": {"name": "db-0", "namespace": "shop", "uid": uid, "resourceVersion": uid, "annotations": annotations},
+        "spec": {"nodeName": "node-a", "terminationGracePeriodSeconds": 30, "containers": []},
+        "status": {"phase": "Running"},
+    })
+}
+
+impl PlayedApi {
+    async fn reply(&self, method: Method, path: &str, query: &str, body: Body) -> (u16, Value) {
+        let list = |items: Value| (200, json!({"metadata": {"resourceVersion": "5"}, "items": items}));
+        match (method, path) {
+            (Method::GET, _) if query.contains("watch=true") => std::future::pending().await,
+            (Method::GET, "/api/v1/pods") => list(json!([self.listed])),
+            (Method::GET, "/apis/evacuation.dev/v1alpha1/evacuations") => list(json!(self.evacuations)),
+            (Method::GET, "/api/v1/namespaces/shop/pods/db-0") => {
+                self.reads.fetch_add(1, Ordering::Relaxed);
+                let now = self.in_progress.fetch_add(1, Ordering::Relaxed) + 1;
+                self.most.fetch_max(now, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                self.in_progress.fetch_sub(1, Ordering::Relaxed);
+                match self.code.load(Ordering::Relaxed) {
+                    0 => (200, self.live.clone()),
+                    code => (
+                        code.try_into().unwrap(),
+                        json!({"kind": "Status", "status": "Failure", "code": code}),
+                    ),
+                }
+            }
+            (Method::GET, path) if path.starts_with("/api/v1/namespaces/tenant-") => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                (404, json!({"kind": "Status", "status": "Failure", "code": 404}))
+            }
+            (Method::POST, "/apis/evacuation.dev/v1alpha1/namespaces/shop/evacuations") => {
+                if self.hangs {
+                    std::future::pending::<()>().await;
+                }
+                let bytes = body.collect_bytes().await.unwrap();
+                let mut created: Value = serde_json::from_slice(&bytes).unwrap();
+                *self.asked.lock().unwrap() = Some(created["spec"]["target"]["pod"].clone());
+                created["metadata"] = json!({"name": "db-0-x", "namespace": "shop", "uid": "e"});
+                (201, created)
+            }
+            (Method::GET, _) => list(json!([])),
+            _ => (404, json!({"kind": "Status", "status": "Failure", "code": 404})),
+        }
+    }
+}
+
+/// Returns a gateway whose cache has the listed pod.
+async fn gateway(api: PlayedApi) -> (Arc<Gateway>, Arc<PlayedApi>) {
+    let api = Arc::new(api);
+    let played = Arc::clone(&api);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let api = Arc::clone(&played);
+        let (parts, body) = request.into_parts();
+        async move {
+            let query = parts.uri.query().unwrap_or_default();
+            let (code, reply) = api.reply(parts.method, parts.uri.path(), query, body).await;
+            let reply = Body::from(serde_json::to_vec(&reply).unwrap());
+            Ok::<_, Infallible>(Response::builder().status(code).body(reply).unwrap())
+        }
+    });
+    let client = Client::new(service, "shop");
+    let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+    let cluster = Cluster::start(&client, &Arc::<Interests>::default(), &Arc::default(), &tasks, &shutdown);
+    while !cluster.not_synced().is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let metrics = Arc::new(Metrics::default());
+    let gauges = metrics.configuration.clone();
+    let gateway = Gateway {
+        longest_hold: chrono::TimeDelta::seconds(900),
+        cluster,
+        configuration: ConfigurationFile::start(None, gauges, shutdown).await.unwrap(),
+        asker: Asker::new(client.clone()),
+        ledger: Ledger::new(client.clone()),
+        rights: Rights::new(client),
+        limiter: Limiter::default(),
+        events: EventSink::new(metrics.events_dropped.clone()),
+        metrics,
+        trusted: Trusted { users: Vec::new(), namespace: "evacuation-system".to_owned() },
+        tokens: Arc::default(),
+        attestations: None,
+        closing: AtomicBool::new(false),
+    };
+    (Arc::new(gateway), api)
+}
+
+fn evict() -> Call {
+    call_of("alice", Operation::Evict)
+}
+
+/// The cache of pods is as old as this afterwards.
+async fn watch_lags() {
+    tokio::time::sleep(Duration::from_secs(5)).await;
+}
+
+/// # Attack
+///
+/// - Attacker: a network that holds up the gateway's watch of pods
+/// - Act: hides the successor of a pod that has ended, or its new annotation, from the gateway
+/// - Promise: 10, 11
+#[tokio::test(start_paused = true)]
+async fn an_eviction_that_would_pass_by_a_stale_pod_is_judged_by_the_live_one() {
+    let mut ended = pod("1", true);
+    ended["status"]["phase"] = json!("Failed");
+    for listed in [ended, pod("1", false)] {
+        let (gateway, api) =
+            gateway(PlayedApi { listed, live: pod("2", true), ..PlayedApi::default() }).await;
+        watch_lags().await;
+        let answer = gateway.answer(&evict(), None).await;
+        assert!(matches!(answer, Answer::Wait(_)), "{answer:?}");
+        assert_eq!(api.asked.lock().unwrap().take(), Some(json!({"name": "db-0", "uid": "2"})));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_is_judged_by_the_cache_only_in_the_state_that_the_review_shows() {
+    let (gateway, api) =
+        gateway(PlayedApi { listed: pod("1", false), live: pod("2", true), ..PlayedApi::default() }).await;
+    let delete = call_of("alice", Operation::Delete);
+    let shown = |uid, resource_version| Some(Shown { uid, resource_version });
+    assert_eq!(gateway.answer(&delete, shown("1", "1")).await, Answer::Pass(Pass::Unregistered));
+    assert_eq!(api.reads.load(Ordering::Relaxed), 0);
+    let answer = gateway.answer(&delete, shown("1", "2")).await;
+    assert!(matches!(answer, Answer::Wait(_)), "{answer:?}");
+    assert_eq!(api.reads.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_no_read_confirms_counts_as_unasked() {
+    let (gateway, api) =
+        gateway(PlayedApi { listed: pod("1", false), live: pod("1", false), ..PlayedApi::default() }).await;
+    watch_lags().await;
+    assert_eq!(gateway.answer(&evict(), None).await, Answer::Pass(Pass::Unregistered));
+    api.code.store(500, Ordering::Relaxed);
+    assert_eq!(gateway.answer(&evict(), None).await, Answer::Unasked(Unasked::PodUnread));
+    let counted = r#"evacuation_gateway_passed_unasked_total{webhook="evict",reason="pod_unread"} 1"#;
+    assert!(gateway.metrics.text().contains(counted), "{}", gateway.metrics.text());
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant that evicts its own pods, which have no responders
+/// - Act: sends many evictions at once, each of which needs a read of its pod
+/// - Promise: 8
+#[tokio::test(start_paused = true)]
+async fn evictions_of_pods_without_responders_cost_no_read_while_the_cache_is_fresh_and_few_at_once_otherwise()
+ {
+    let (gateway, api) =
+        gateway(PlayedApi { listed: pod("1", false), live: pod("1", false), ..PlayedApi::default() }).await;
+    for _ in 0..200 {
+        assert_eq!(gateway.answer(&evict(), None).await, Answer::Pass(Pass::Unregistered));
+    }
+    assert_eq!(api.reads.load(Ordering::Relaxed), 0);
+    watch_lags().await;
+    let flood = (0..200).map(|_| {
+        let gateway = Arc::clone(&gateway);
+        tokio::spawn(async move { gateway.answer(&evict(), None).await })
+    });
+    let flood: Vec<_> = flood.collect();
+    let beside = gateway.answer(&call_of("bob", Operation::Evict), None).await;
+    assert_eq!(beside, Answer::Pass(Pass::Unregistered), "another user has a share of its own");
+    for answer in flood {
+        let answer = answer.await.unwrap();
+        let busy = matches!(&answer, Answer::Wait(reply) if reply.cause == "TooManyCalls");
+        assert!(busy || answer == Answer::Pass(Pass::Unregistered), "{answer:?}");
+    }
+    let most = api.most.load(Ordering::Relaxed);
+    assert!(most <= SHARE + 1, "{most}");
+}

@@ -1,0 +1,265 @@
+//! The task that reads owners live and withdraws entries.
+
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use chrono::{TimeDelta, Utc};
+use evacuation_api::{Evacuation, GATEWAY_ENTRY_PREFIX, Requester};
+use evacuation_protocol::is_finished;
+use k8s_openapi::api::{
+    apps::v1::{ControllerRevision, DaemonSet, ReplicaSet, StatefulSet},
+    core::v1::{Pod, ReplicationController},
+};
+use kube::{Api, Client, ResourceExt, api::ListParams, core::NamespaceResourceScope};
+use prometheus_client::metrics::counter::Counter;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::owner::{Interest, of_daemon_set, of_replica_set, of_replication_controller, of_stateful_set};
+use crate::{
+    asking::Asker,
+    cluster::{Cluster, Interests, Key, SETTLED},
+    config::ConfigurationFile,
+};
+
+/// Pause between two passes. Changes that arrive in it are looked at together.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Time after which an entry whose withdrawal did not succeed is looked at again.
+const AGAIN: Duration = Duration::from_secs(10);
+/// Maximum time of a read.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum number of revisions that are read. Where a namespace has more, a DaemonSet keeps its interest.
+const REVISIONS: u32 = 500;
+
+/// Withdraws the entries that nobody wants any more.
+pub(crate) struct Withdrawal {
+    pub(crate) client: Client,
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) configuration: Arc<ConfigurationFile>,
+    pub(crate) interests: Arc<Interests>,
+    /// The users of this project, by whom the entries were written.
+    pub(crate) users: Vec<String>,
+    /// Number of entries that were withdrawn.
+    pub(crate) withdrawn: Counter,
+}
+
+/// The owner of a pod.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Owner {
+    kind: OwnerKind,
+    namespace: String,
+    name: String,
+    uid: String,
+}
+
+/// The kinds of owners that delete pods and can change their mind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum OwnerKind {
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+    DaemonSet,
+}
+
+impl OwnerKind {
+    fn of(api_version: &str, kind: &str) -> Option<Self> {
+        match (api_version, kind) {
+            ("apps/v1", "ReplicaSet") => Some(Self::ReplicaSet),
+            ("v1", "ReplicationController") => Some(Self::ReplicationController),
+            ("apps/v1", "StatefulSet") => Some(Self::StatefulSet),
+            ("apps/v1", "DaemonSet") => Some(Self::DaemonSet),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// An owner as it is now.
+enum Live {
+    Gone,
+    ReplicaSet(ReplicaSet),
+    ReplicationController(ReplicationController),
+    StatefulSet(StatefulSet),
+    DaemonSet(DaemonSet, Vec<ControllerRevision>),
+}
+
+impl Live {
+    fn interest(&self, pod: &Pod) -> Interest {
+        match self {
+            Self::Gone => Interest::Lost,
+            Self::ReplicaSet(set) => of_replica_set(set),
+            Self::ReplicationController(controller) => of_replication_controller(controller),
+            Self::StatefulSet(set) => of_stateful_set(set, pod),
+            Self::DaemonSet(set, revisions) => of_daemon_set(set, revisions, pod),
+        }
+    }
+}
+
+/// An Evacuation with the entries that follow the owner of its pod.
+struct Followed {
+    key: Key,
+    pod: Arc<Pod>,
+    entries: Vec<Requester>,
+}
+
+impl Withdrawal {
+    /// Withdraws entries until the shutdown.
+    pub(crate) async fn run(self, shutdown: CancellationToken) {
+        let asker = Asker::new(self.client.clone());
+        let work = async {
+            loop {
+                let due = self.interests.due().await;
+                let mut by_owner: HashMap<Owner, Vec<Followed>> = HashMap::new();
+                for key in due {
+                    if let Some((owner, followed)) = self.followed(&key) {
+                        by_owner.entry(owner).or_default().push(followed);
+                    }
+                }
+                for (owner, followed) in by_owner {
+                    self.look(&asker, &owner, followed).await;
+                }
+                sleep(PAUSE).await;
+            }
+        };
+        let _: Option<()> = shutdown.run_until_cancelled(work).await;
+    }
+
+    /// Returns the owner of an Evacuation's pod, and the entries that follow it.
+    fn followed(&self, key: &Key) -> Option<(Owner, Followed)> {
+        let found = self.cluster.evacuation(&key.0, &key.1).and_then(|evacuation| {
+            let entries = self.entries(&evacuation);
+            let target = &evacuation.spec.target.pod;
+            let pod = self.cluster.pod(&key.0, &target.name).filter(|pod| pod.metadata.uid == target.uid)?;
+            let owners = pod.metadata.owner_references.iter().flatten();
+            let owner = owners.into_iter().find(|owner| owner.controller == Some(true))?;
+            let owner = Owner {
+                kind: OwnerKind::of(&owner.api_version, &owner.kind)?,
+                namespace: key.0.clone(),
+                name: owner.name.clone(),
+                uid: owner.uid.clone(),
+            };
+            (!entries.is_empty()).then_some((owner, Followed { key: key.clone(), pod, entries }))
+        });
+        match &found {
+            Some((owner, _)) => self.interests.follow(key, &owner.uid),
+            None => self.interests.forget(key),
+        }
+        found
+    }
+
+    /// Returns the entries of an Evacuation that the gateway wrote for rows that follow the owner.
+    fn entries(&self, evacuation: &Evacuation) -> Vec<Requester> {
+        let Some(status) = evacuation.status.as_ref().filter(|status| !is_finished(status)) else {
+            return Vec::new();
+        };
+        let table = self.configuration.table();
+        let follows = |entry: &&Requester| {
+            let row = entry.name.strip_prefix(GATEWAY_ENTRY_PREFIX);
+            let known = status.requesters.iter().find(|known| {
+                known.key() == entry.key() && known.left_time.is_none() && self.users.contains(&known.user)
+            });
+            known.is_some() && row.and_then(|row| table.named(row)).is_some_and(|row| row.follows_owner)
+        };
+        evacuation.spec.requesters.iter().filter(follows).cloned().collect()
+    }
+
+    /// Looks at the entries that follow one owner.
+    async fn look(&self, asker: &Asker, owner: &Owner, followed: Vec<Followed>) {
+        // An entry that was just written comes from a controller whose status can be older.
+        let (young, settled): (Vec<_>, Vec<_>) = followed.into_iter().partition(|one| self.is_young(one));
+        for one in young {
+            self.interests.add(one.key, SETTLED);
+        }
+        if settled.is_empty() {
+            return;
+        }
+        let live = match timeout(TIMEOUT, self.read(owner)).await {
+            Ok(Ok(live)) => live,
+            Ok(Err(error)) => {
+                warn!(error = &error as &dyn std::error::Error, "{owner} cannot be read, its entries stay");
+                return self.again(settled);
+            }
+            Err(_) => {
+                warn!("{owner} was not read in time, its entries stay");
+                return self.again(settled);
+            }
+        };
+        let lost: Vec<_> =
+            settled.into_iter().filter(|one| live.interest(&one.pod) == Interest::Lost).collect();
+        for one in &lost {
+            let (namespace, name) = &one.key;
+            for entry in &one.entries {
+                match timeout(TIMEOUT, asker.remove(namespace, name, entry)).await {
+                    Ok(Ok(true)) => {
+                        self.withdrawn.inc();
+                        info!("evacuation {namespace}/{name}: {} left: {owner} keeps the pod", entry.name);
+                    }
+                    Ok(Ok(false)) => {}
+                    Ok(Err(error)) => {
+                        let error = &error as &dyn std::error::Error;
+                        debug!(error, "evacuation {namespace}/{name}: {} did not leave", entry.name);
+                    }
+                    Err(_) => debug!("evacuation {namespace}/{name}: {} did not leave in time", entry.name),
+                }
+            }
+        }
+        // The watch shows whether they left.
+        self.again(lost);
+    }
+
+    fn again(&self, all: Vec<Followed>) {
+        for one in all {
+            self.interests.add(one.key, AGAIN);
+        }
+    }
+
+    fn is_young(&self, one: &Followed) -> bool {
+        let (namespace, name) = &one.key;
+        let evacuation = self.cluster.evacuation(namespace, name);
+        let recorded = evacuation.as_ref().and_then(|evacuation| evacuation.status.as_ref());
+        let since = Utc::now() - TimeDelta::from_std(SETTLED).unwrap_or_default();
+        recorded
+            .into_iter()
+            .flat_map(|status| &status.requesters)
+            .any(|known| known.time.0 > since && one.entries.iter().any(|entry| entry.key() == known.key()))
+    }
+
+    async fn read(&self, owner: &Owner) -> kube::Result<Live> {
+        Ok(match owner.kind {
+            OwnerKind::ReplicaSet => self.get(owner).await?.map_or(Live::Gone, Live::ReplicaSet),
+            OwnerKind::ReplicationController => {
+                self.get(owner).await?.map_or(Live::Gone, Live::ReplicationController)
+            }
+            OwnerKind::StatefulSet => self.get(owner).await?.map_or(Live::Gone, Live::StatefulSet),
+            OwnerKind::DaemonSet => match self.get(owner).await? {
+                None => Live::Gone,
+                Some(set) => Live::DaemonSet(set, self.revisions(&owner.namespace).await?),
+            },
+        })
+    }
+
+    /// Reads an owner, unless another object has its name.
+    async fn get<K>(&self, owner: &Owner) -> kube::Result<Option<K>>
+    where
+        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let found = Api::<K>::namespaced(self.client.clone(), &owner.namespace).get_opt(&owner.name).await?;
+        Ok(found.filter(|object| object.uid().as_deref() == Some(owner.uid.as_str())))
+    }
+
+    /// Reads the revisions of a namespace; none where there are too many.
+    async fn revisions(&self, namespace: &str) -> kube::Result<Vec<ControllerRevision>> {
+        let api: Api<ControllerRevision> = Api::namespaced(self.client.clone(), namespace);
+        let list = api.list(&ListParams::default().limit(REVISIONS)).await?;
+        let whole = list.metadata.continue_.as_deref().is_none_or(str::is_empty);
+        Ok(if whole { list.items } else { Vec::new() })
+    }
+}

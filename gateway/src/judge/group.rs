@@ -1,0 +1,74 @@
+//! The other pods of a PodGroup whose pods can only be disrupted together.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{Evacuation, from_condition_time};
+use evacuation_protocol::{
+    GroupPod, Hold, Outage, Recorded, disrupts, hold_in_outage, holding, other_members, recorded,
+};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::Facts;
+
+/// Another pod of the group, with its Evacuations.
+#[derive(Clone, Debug)]
+pub(crate) struct Mate {
+    pub(crate) pod: Arc<Pod>,
+    /// The Evacuation of this very pod that has not ended.
+    pub(crate) active: Option<Arc<Evacuation>>,
+    /// The Evacuation of this very pod that ended last.
+    pub(crate) last: Option<Arc<Evacuation>>,
+}
+
+/// Returns true when a member is not done with what the Evacuation of the called pod asks of all, the call
+/// concerns all, and no deadline acts.
+pub(super) fn is_held(facts: &Facts<'_>, active: &Evacuation) -> bool {
+    if is_unheld(facts, active) {
+        return false;
+    }
+    let pods: Vec<_> = concerned(facts)
+        .iter()
+        .map(|mate| GroupPod {
+            pod: &mate.pod,
+            evacuations: mate.active.iter().chain(&mate.last).map(AsRef::as_ref).collect(),
+        })
+        .collect();
+    holding(&other_members(active, &pods)).is_some()
+}
+
+/// Returns true when a deadline was reached, which acts whatever the pod's PodGroup does.
+pub(super) fn is_unheld(facts: &Facts<'_>, active: &Evacuation) -> bool {
+    recorded(active, facts.now) == Recorded::Unheld
+}
+
+/// Returns the members whom the call concerns: none for the controller that owns the pod.
+pub(super) fn concerned<'a>(facts: &Facts<'a>) -> &'a [Mate] {
+    if disrupts(&facts.row.entry_name()) { facts.group } else { &[] }
+}
+
+/// Returns the Evacuation of a member whose app's answer holds in an outage, and until when.
+pub(super) fn held_in_outage<'a>(
+    facts: &Facts<'a>,
+    outage: Outage,
+) -> Option<(&'a Evacuation, DateTime<Utc>)> {
+    let mut asked = concerned(facts).iter().filter_map(|mate| mate.active.as_deref());
+    asked.find_map(|evacuation| match worth(facts, outage, recorded(evacuation, facts.now)) {
+        Hold::Until(until) => Some((evacuation, until)),
+        Hold::Waits | Hold::Done | Hold::Opens(_) => None,
+    })
+}
+
+/// Returns true when a member can still answer in an outage, or be asked.
+pub(super) fn waits_in_outage(facts: &Facts<'_>, active: &Evacuation, outage: Outage) -> bool {
+    let created = active.metadata.creation_timestamp.as_ref().map(from_condition_time);
+    let unasked = Recorded::Unanswered { since: created.unwrap_or(DateTime::<Utc>::MIN_UTC) };
+    facts.group.iter().any(|mate| {
+        let record = mate.active.as_deref().map_or(unasked, |asked| recorded(asked, facts.now));
+        worth(facts, outage, record) == Hold::Waits
+    })
+}
+
+fn worth(facts: &Facts<'_>, outage: Outage, record: Recorded) -> Hold {
+    hold_in_outage(record, outage, facts.longest_hold, facts.now)
+}

@@ -1,0 +1,113 @@
+//! Calls in an outage.
+
+use evacuation_protocol::OutageCause::{self, Api, Leaderless};
+
+use super::*;
+
+const TAINT: &str = "system:serviceaccount:kube-system:node-controller";
+
+/// Returns an outage that began so many seconds ago.
+fn outage(cause: OutageCause, seconds: i64) -> Outage {
+    Outage { cause, since: now() - TimeDelta::seconds(seconds) }
+}
+
+/// Returns an eviction by Alice, who has an entry with its deadline so many seconds from now, in an outage.
+fn eviction(entry: i64, status: &Value, outage: Outage) -> Case {
+    Case { active: Some(evacuation(&entry_until(entry), status)), outage: Some(outage), ..evict() }
+}
+
+fn delayed(until: i64) -> Value {
+    responder("Active", &json!({"answer": "Delay", "answerTime": at(-60), "delayUntil": at(until)}))
+}
+
+fn refused() -> Value {
+    responder("Active", &json!({"answer": "Refuse", "answerTime": at(-60)}))
+}
+
+/// Returns the word for what happens to the call.
+fn outcome(case: &Case) -> &'static str {
+    match case.judge() {
+        Verdict::Pass(pass) => pass.as_str(),
+        Verdict::Open(way) => way.as_str(),
+        Verdict::Wait(reply) if reply.is_held() => "held",
+        Verdict::Wait(_) => "wait",
+        Verdict::Ask { .. } => "ask",
+        Verdict::Count(_) => "count",
+        Verdict::Look => "look",
+    }
+}
+
+#[test]
+fn rule_11_an_answer_holds_in_an_outage_whatever_the_entry_and_up_to_the_bound() {
+    let table = vec![
+        (eviction(50, &delayed(300), outage(Api, 10)), "held"),
+        (eviction(30, &delayed(300), outage(Api, 10)), "held"),
+        (eviction(-5, &delayed(300), outage(Api, 10)), "held"),
+        (eviction(50, &delayed(300), outage(Api, 900)), "hold_ended"),
+        (eviction(50, &delayed(0), outage(Api, 10)), "unanswered_api_down"),
+        (eviction(50, &refused(), outage(Api, 899)), "held"),
+        (eviction(50, &refused(), outage(Api, 900)), "hold_ended"),
+        (eviction(50, &asking(), outage(Api, 10)), "unanswered_api_down"),
+        (eviction(50, &done(), outage(Api, 10)), "responders_done"),
+        (eviction(50, &delayed(300), outage(Leaderless, 40)), "wait"),
+        (eviction(30, &delayed(300), outage(Leaderless, 40)), "ask"),
+        (eviction(50, &delayed(300), outage(Leaderless, 900)), "hold_ended"),
+        // The question was made 5 s ago.
+        (eviction(50, &asking(), outage(Leaderless, 40)), "wait"),
+    ];
+    for (case, expected) in table {
+        assert_eq!(outcome(&case), expected, "{:?} {:?}", case.outage, case.active);
+    }
+}
+
+#[test]
+fn a_held_caller_reads_the_answer_the_outage_and_the_bound() {
+    let reply = eviction(50, &delayed(300), outage(Api, 10)).waits();
+    assert!(reply.is_held() && reply.code == 429, "{reply:?}");
+    for part in [
+        "responder self asked for time",
+        "the evacuation API does not answer",
+        "holds until 2026-11-20T12:05:00Z",
+    ] {
+        assert!(reply.message.contains(part), "{part:?} is not in {}", reply.message);
+    }
+}
+
+#[test]
+fn an_app_that_was_not_asked_is_asked_unless_nobody_could_act_for_a_caller_that_does_not_come_back() {
+    let taint = |outage| Case { outage, ..case(TAINT, Operation::Delete) };
+    assert_eq!(outcome(&Case { outage: Some(outage(Api, 10)), ..evict() }), "ask", "the API may be back");
+    assert_eq!(outcome(&Case { outage: Some(outage(Leaderless, 40)), ..evict() }), "ask");
+    assert_eq!(outcome(&taint(Some(outage(Leaderless, 40)))), "no_controller");
+    assert_eq!(outcome(&taint(None)), "ask");
+    let with = |status: &Value| Case {
+        active: Some(evacuation(&entry_until(50), status)),
+        ..taint(Some(outage(Leaderless, 40)))
+    };
+    assert_eq!(outcome(&with(&asking())), "unanswered_no_controller");
+    assert_eq!(
+        outcome(&with(&delayed(300))),
+        "ask",
+        "the answer holds, and the entry waits for a controller"
+    );
+}
+
+#[test]
+fn a_fresh_refusal_holds_in_an_outage_and_a_pod_that_is_gone_stays_gone() {
+    let refused = |seconds| Case {
+        last: Some(evacuation(&json!([]), &ended("Failed", "Refused", -10))),
+        outage: Some(outage(Api, seconds)),
+        ..evict()
+    };
+    assert_eq!((outcome(&refused(10)), outcome(&refused(900))), ("wait", "hold_ended"));
+}
+
+#[test]
+fn a_deletion_that_nobody_evicts_in_the_budgets_turn_is_counted_at_each_try_until_its_patience_is_over() {
+    for (ago, expected) in [(1799, "count"), (1800, "blocked_too_long")] {
+        let mut case = counted();
+        case.outage = Some(outage(Leaderless, ago));
+        case.active = Some(evacuation(&json!([]), &json!({"responders": []})));
+        assert_eq!(outcome(&case), expected, "{ago}");
+    }
+}

@@ -1,0 +1,181 @@
+//! Judgement of the facts, without I/O.
+
+mod agreement;
+mod api;
+mod replicas;
+#[cfg(test)]
+mod testing;
+mod workers;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::{
+    facts::Facts,
+    item::{Item, LOOK_AT},
+    reader::{Read, Unread},
+    rights::Right,
+};
+
+/// Version of the plugins.
+const PLUGIN: &str = env!("CARGO_PKG_VERSION");
+/// Message for a cluster without the API.
+const NOT_SERVED: &str =
+    "this cluster does not serve evacuation.dev: is it installed, is this the right context?";
+
+/// Returns all items, those that others depend on first. One that depends on a failed one is unknown, so that
+/// each cause is said once.
+pub(super) fn judge(facts: &Facts, now: Timestamp) -> Vec<Item> {
+    let mut items = vec![kubernetes(facts)];
+    let silent = match (&facts.kubernetes, &facts.service) {
+        (Err(Unread::Failed(_)), _) => Some("the kube-apiserver does not answer"),
+        (_, Err(Unread::Failed(_))) => Some("the kube-apiserver reads no object"),
+        _ => None,
+    };
+    let absent = (facts.service == Err(Unread::Absent) && facts.discovery.is_err())
+        .then_some("this cluster does not serve evacuation.dev");
+    let mut add = |name, cause: Option<&str>, judged: &dyn Fn(&'static str) -> Item| {
+        items.push(cause.map_or_else(|| judged(name), |cause| Item::unknown(name, cause)));
+    };
+    let cause = silent.or(absent);
+    add("controller-manager", silent, &|name| workers::controller_manager(name, facts));
+    add("apiservice", silent, &|name| api::service(name, facts, now));
+    add("apiserver", cause, &|name| api::server(name, facts));
+    add("store", cause, &|name| api::store(name, facts));
+    add("controller", cause, &|name| workers::controller(name, facts));
+    add("gateway", silent, &|name| workers::gateway(name, facts));
+    add("clocks", silent, &|name| agreement::clocks(name, facts));
+    add("versions", cause, &|name| agreement::versions(name, PLUGIN, facts));
+    for (wanted, answer) in &facts.rights {
+        add(wanted.item, silent, &|name| right(name, wanted, answer, &facts.user_namespace));
+    }
+    items
+}
+
+/// Judges the kube-apiserver by its version, which it knows itself, and by an object from its etcd.
+fn kubernetes(facts: &Facts) -> Item {
+    const NAME: &str = "kubernetes";
+    match (&facts.kubernetes, &facts.service) {
+        (Ok(_), Err(Unread::Failed(text))) => {
+            let (cause, _) = text.split_once(LOOK_AT).unwrap_or((text, ""));
+            let text = format!("the kube-apiserver tells its version, and reads no object: {cause}");
+            Item::failed(NAME, text, "kubectl get --raw '/readyz?verbose', and the kube-apiserver's etcd")
+        }
+        (Ok(reply), _) => Item::ok(NAME, format!("the kube-apiserver answers, {}", reply.body.git_version)),
+        (Err(unread), _) => {
+            let absent = "the server at this address is no kube-apiserver";
+            Item::unread(NAME, unread, absent, "kubectl config view --minify; kubectl version")
+        }
+    }
+}
+
+/// Shows a right of the user. A missing one is no failure: few users have all.
+fn right(name: &'static str, right: &Right, answer: &Read<bool>, namespace: &str) -> Item {
+    let text = right.text(namespace);
+    match answer {
+        Ok(true) => Item::ok(name, format!("yes: {text}")),
+        Ok(false) => Item::ok(name, format!("no: {text}; the ClusterRole {} grants it", right.role)),
+        Err(unread) => {
+            Item::unread(name, unread, "this cluster has no access reviews", "kubectl auth whoami")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{item::State, rights::RIGHTS},
+        *,
+    };
+
+    fn states(facts: &Facts) -> Vec<(&'static str, State)> {
+        judge(facts, Timestamp::UNIX_EPOCH).iter().map(|item| (item.name, item.state)).collect()
+    }
+
+    #[test]
+    fn a_working_installation_is_ok_throughout() {
+        let items = states(&testing::facts());
+        assert!(items.iter().all(|(_, state)| *state == State::Ok), "{items:?}");
+        let names: Vec<&str> = items.iter().map(|(name, _)| *name).collect();
+        assert_eq!(
+            names[..9],
+            [
+                "kubernetes",
+                "controller-manager",
+                "apiservice",
+                "apiserver",
+                "store",
+                "controller",
+                "gateway",
+                "clocks",
+                "versions"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_missing_right_is_no_failure_and_names_the_role_that_grants_it() {
+        let [ask, evict, drain, ..] = &RIGHTS;
+        let item = |right_of: &Right, answer| right("right", right_of, &answer, "shop");
+        assert_eq!(item(ask, Ok(true)), Item::ok("right", "yes: create evacuations in shop"));
+        assert_eq!(
+            item(drain, Ok(false)),
+            Item::ok(
+                "right",
+                "no: create nodeevacuations; the ClusterRole evacuation:node-drainer grants it"
+            )
+        );
+        let unread = item(evict, Err(Unread::Forbidden("create resource \"x\"".to_owned())));
+        assert_eq!(unread.state, State::Unknown);
+    }
+
+    #[test]
+    fn a_kube_apiserver_that_does_not_answer_is_the_only_failure() {
+        let silent = || Unread::Failed("it does not answer. Look at: kubectl version".to_owned());
+        // Without its etcd it still tells its version.
+        for kubernetes in [Err(silent()), testing::facts().kubernetes] {
+            let facts = Facts {
+                kubernetes,
+                service: Err(silent()),
+                discovery: Err(silent()),
+                list: Err(silent()),
+                ..testing::facts()
+            };
+            let items = states(&facts);
+            let (first, rest) = items.split_first().unwrap();
+            assert_eq!(*first, ("kubernetes", State::Failed));
+            assert!(rest.iter().all(|(_, state)| *state == State::Unknown), "{rest:?}");
+        }
+    }
+
+    #[test]
+    fn a_kube_controller_manager_that_does_not_work_is_a_warning_that_names_its_machine() {
+        let with = |manager| {
+            let facts = Facts { manager, ..testing::facts() };
+            let items = judge(&facts, Timestamp::UNIX_EPOCH);
+            items.into_iter().find(|item| item.name == "controller-manager").unwrap()
+        };
+        let dead = with(Ok(testing::lease("machine-0_b", 58)));
+        assert_eq!(dead.state, State::Warning);
+        let text = "its lease kube-system/kube-controller-manager is 58 s old (holder: machine-0_b): budgets are \
+                    not counted, and pods not replaced";
+        assert_eq!(dead.message, text);
+        assert_eq!(with(Err(Unread::Absent)).state, State::Unknown);
+        assert_eq!(with(Err(Unread::Forbidden("get leases".to_owned()))).state, State::Unknown);
+    }
+
+    #[test]
+    fn a_cluster_without_the_api_is_asked_about_and_nothing_else_has_failed() {
+        let facts = Facts {
+            service: Err(Unread::Absent),
+            discovery: Err(Unread::Failed("not served".to_owned())),
+            lease: Err(Unread::Absent),
+            deployments: Ok(vec![]),
+            webhooks: Err(Unread::Absent),
+            ..testing::facts()
+        };
+        let items = judge(&facts, Timestamp::UNIX_EPOCH);
+        let failed: Vec<_> = items.iter().filter(|item| item.state == State::Failed).collect();
+        assert_eq!(failed.len(), 1, "{failed:?}");
+        assert_eq!((failed[0].name, failed[0].message.as_str()), ("apiservice", NOT_SERVED));
+    }
+}

@@ -1,0 +1,112 @@
+//! Flags that a command does not have, and the tip for people who come from `kubectl drain`.
+
+use clap::{
+    Error,
+    builder::StyledStr,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+/// Replaces clap's tips for an unknown flag. A guess such as `to pass '--force' as a value` helps nobody, and
+/// neither does a similar flag that means something else.
+pub(crate) fn explained(mut error: Error) -> Error {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg).cloned() else { return error };
+    if !flag.starts_with('-') {
+        return error;
+    }
+    error.remove(ContextKind::Suggested);
+    if let Some(tip) = tip(flag.split('=').next().unwrap_or_default()) {
+        error.remove(ContextKind::SuggestedArg);
+        let tip = StyledStr::from(tip);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
+}
+
+/// Returns what means the same here as a flag of `kubectl drain`.
+fn tip(flag: &str) -> Option<&'static str> {
+    Some(match flag {
+        "--disable-eviction" => {
+            "to delete pods without regard to budgets, let a deadline do it: kubectl evacuate node NODE \
+             --deadline 1s --at-deadline delete"
+        }
+        "--all" | "-A" | "--all-namespaces" => {
+            "a drain has all pods of its nodes, in every namespace; to choose nodes by labels: kubectl evacuate node \
+             -l LABELS, and for all nodes: -l kubernetes.io/hostname"
+        }
+        "--delete-local-data" => {
+            "kubectl drain's old name of --delete-emptydir-data of kubectl evacuate node"
+        }
+        "--chunk-size" => "leave it out: the controller watches pods, and lists none for a drain",
+        "--now" => "kubectl evacuate node NODE --deadline 1s evicts pods after 1 s, within their budgets",
+        "--pod-selector" => {
+            "it is a flag of kubectl evacuate node, with kubectl drain's meaning; a drain that exists has it in \
+             spec.pods.selector: kubectl edit nodeevac NAME"
+        }
+        "--force" | "--delete-emptydir-data" | "--ignore-daemonsets" | "--skip-wait-for-delete-timeout" => {
+            "it is a flag of kubectl evacuate node, with kubectl drain's meaning, and for a drain that exists, of \
+             kubectl evacuate set"
+        }
+        "--grace-period" | "--on-refusal" | "--deadline" | "--at-deadline" => {
+            "it is a flag of kubectl evacuate node and of kubectl create evacuation; to change it in a drain that \
+             exists: kubectl evacuate set"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn said(words: &[&str]) -> String {
+        let words = ["kubectl evacuate"].iter().chain(words);
+        explained(crate::Evacuate::command().try_get_matches_from(words).unwrap_err()).to_string()
+    }
+
+    #[test]
+    fn a_flag_of_kubectl_drain_gets_the_tip_that_works_here() {
+        for (words, expected) in [
+            (&["node", "a", "--disable-eviction"][..], "--deadline 1s --at-deadline delete"),
+            (&["node", "a", "--disable-eviction=true"], "--deadline 1s --at-deadline delete"),
+            (&["node", "--all"], "-l kubernetes.io/hostname"),
+            (&["node", "a", "--delete-local-data"], "--delete-emptydir-data"),
+            (&["node", "a", "--chunk-size=10"], "leave it out"),
+            (&["cancel", "a", "--force"], "a flag of kubectl evacuate node"),
+            (&["pause", "a", "--grace-period=0"], "kubectl evacuate set"),
+            (&["status", "--ignore-daemonsets"], "kubectl evacuate set"),
+            (&["status", "--pod-selector=a=b"], "spec.pods.selector"),
+        ] {
+            let text = said(words);
+            assert!(text.contains(expected), "{expected:?} is not in {text}");
+            assert_eq!(text.matches("tip:").count(), 1, "{text}");
+            assert!(text.contains("unexpected argument"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_typo_gets_the_similar_flag_and_no_other_tip() {
+        let text = said(&["node", "a", "--ignore-deamonsets"]);
+        assert!(text.contains("'--ignore-daemonsets'") && !text.contains("as a value"), "{text}");
+        let text = said(&["node", "a", "--xyz"]);
+        assert!(text.contains("'--xyz'") && !text.contains("tip:"), "{text}");
+    }
+
+    #[test]
+    fn the_flags_of_a_tip_are_understood() {
+        let parses = |words: &[&str]| {
+            let words = ["kubectl evacuate"].iter().chain(words);
+            crate::Evacuate::command()
+                .try_get_matches_from(words)
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(parses(&["node", "a", "--deadline", "1s", "--at-deadline", "delete"]), Ok(()));
+        assert_eq!(parses(&["node", "-l", "kubernetes.io/hostname"]), Ok(()));
+        assert!(crate::label_selector::parse("kubernetes.io/hostname").is_ok());
+    }
+}

@@ -1,0 +1,151 @@
+//! The pods that must go before a node is drained.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use evacuation_api::{DaemonSetRule, DrainPhase, DrainedNode, LateRule, NodeEvacuation, from_condition_time};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::PodOnNode;
+use crate::drain::{DrainFilters, DrainWarning, Picked, labels::is_picked, pick, verdict::Standing};
+
+/// Phase of the pods of DaemonSets, after all others.
+pub(super) const LAST: usize = usize::MAX;
+
+/// A pod that must go before its node is drained.
+pub(super) struct Member<'w, 'a> {
+    pub(super) seen: &'w PodOnNode<'a>,
+    pub(super) standing: Standing<'a>,
+    pub(super) phase: usize,
+    /// True for a pod that has ended: it is deleted without being asked.
+    pub(super) completed: bool,
+    /// The losses that its evacuation causes.
+    pub(super) losses: Vec<DrainWarning>,
+}
+
+impl Member<'_, '_> {
+    pub(super) fn uid(&self) -> Option<&str> {
+        self.seen.pod.metadata.uid.as_deref()
+    }
+
+    /// Returns true for a pod that the drain's rules refuse.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.standing, Standing::Refused(_))
+    }
+
+    /// Returns true for a pod that was asked or leaves.
+    pub(super) fn is_in_progress(&self) -> bool {
+        matches!(self.standing, Standing::Asked(_) | Standing::Leaving)
+    }
+
+    pub(super) fn is_left_alone(&self) -> bool {
+        matches!(self.standing, Standing::LeftAlone(_) | Standing::LeftAloneBefore(_))
+    }
+}
+
+/// Rules by which a drain sorts the pods of one node.
+pub(super) struct Rules<'n> {
+    drain: &'n NodeEvacuation,
+    node: &'n DrainedNode,
+    filters: DrainFilters,
+    /// Time at which the drain began the node.
+    begun: DateTime<Utc>,
+}
+
+impl<'n> Rules<'n> {
+    /// DaemonSets that do not exist are named in `missing`.
+    pub(super) fn of(
+        drain: &'n NodeEvacuation,
+        node: &'n DrainedNode,
+        missing: &BTreeSet<String>,
+        now: DateTime<Utc>,
+    ) -> Self {
+        let begun = node.start_time.map_or(now, |time| time.0);
+        Self { drain, node, filters: DrainFilters::of(&drain.spec, missing), begun }
+    }
+
+    /// Sorts the pods that are on the node: the refused ones, those to ask, and those that have ended.
+    /// `standing_of` tells the standing of a pod to ask.
+    pub(super) fn members<'w, 'a>(
+        &self,
+        there: &[&'w PodOnNode<'a>],
+        standing_of: impl Fn(&PodOnNode<'a>) -> Standing<'a>,
+        now: DateTime<Utc>,
+    ) -> Vec<Member<'w, 'a>> {
+        let seen: Vec<_> = there.iter().copied().filter(|seen| self.concerns(seen.pod)).collect();
+        let picked = pick(seen.iter().map(|seen| seen.pod), &self.filters, now);
+        let by_uid: ByUid<'w, 'a> =
+            seen.iter().map(|seen| (seen.pod.metadata.uid.as_deref(), *seen)).collect();
+        let mut members = self.refused(&picked, &by_uid);
+        for seen in picked.evacuate.iter().filter_map(|pod| find(&by_uid, pod)) {
+            let phase = if self.is_last(seen.pod) { LAST } else { self.phase_of(seen.pod) };
+            let of_pod = picked.warnings.iter().filter(|(pod, _)| pod.metadata.uid == seen.pod.metadata.uid);
+            let losses = of_pod.map(|(_, loss)| *loss).collect();
+            members.push(Member { seen, standing: standing_of(seen), phase, completed: false, losses });
+        }
+        for seen in picked.completed.iter().filter_map(|pod| find(&by_uid, pod)) {
+            let phase = self.phase_of(seen.pod);
+            let (standing, losses) = (Standing::Leaving, Vec::new());
+            members.push(Member { seen, standing, phase, completed: true, losses });
+        }
+        members
+    }
+
+    /// Returns the pods that the drain's rules refuse, each with all reasons.
+    fn refused<'w, 'a>(&self, picked: &Picked<'_>, by_uid: &ByUid<'w, 'a>) -> Vec<Member<'w, 'a>> {
+        let mut members: Vec<Member<'w, 'a>> = Vec::new();
+        for (pod, why) in &picked.refused {
+            let known = members.iter_mut().find(|member| member.seen.pod.metadata.uid == pod.metadata.uid);
+            match (known.map(|member| &mut member.standing), find(by_uid, pod)) {
+                (Some(Standing::Refused(reasons)), _) => reasons.push(*why),
+                (_, Some(seen)) => {
+                    let (standing, phase) = (Standing::Refused(vec![*why]), self.phase_of(pod));
+                    members.push(Member { seen, standing, phase, completed: false, losses: Vec::new() });
+                }
+                (_, None) => {}
+            }
+        }
+        members
+    }
+
+    /// Returns true for a pod that the drain's rules do not leave out from the start.
+    fn concerns(&self, pod: &Pod) -> bool {
+        let rules = &self.drain.spec.pods;
+        let created =
+            pod.metadata.creation_timestamp.as_ref().map_or(DateTime::UNIX_EPOCH, from_condition_time);
+        let is_late = rules.late.unwrap_or_default() == LateRule::Skip && created > self.begun;
+        !is_late && !self.is_replacement(pod) && is_picked(pod, rules.selector.as_ref())
+    }
+
+    /// Returns true for a pod that a DaemonSet has created in place of one that was asked last.
+    fn is_replacement(&self, pod: &Pod) -> bool {
+        let recorded = &self.node.daemon_set_pods;
+        let is_recorded = recorded.iter().any(|uid| Some(uid) == pod.metadata.uid.as_ref());
+        !recorded.is_empty() && self.is_last(pod) && !is_recorded
+    }
+
+    /// Returns true for a pod that is asked in the phase [`LAST`].
+    fn is_last(&self, pod: &Pod) -> bool {
+        self.filters.daemon_sets == DaemonSetRule::Last && self.filters.living_daemon_set(pod).is_some()
+    }
+
+    /// Returns the phase of a pod: the first that picks it, or the one after the last.
+    fn phase_of(&self, pod: &Pod) -> usize {
+        let phases = &self.drain.spec.phases;
+        phases.iter().position(|phase| picks(phase, pod)).unwrap_or(phases.len())
+    }
+}
+
+/// Pods of a node by UID.
+type ByUid<'w, 'a> = BTreeMap<Option<&'a str>, &'w PodOnNode<'a>>;
+
+fn find<'w, 'a>(by_uid: &ByUid<'w, 'a>, pod: &Pod) -> Option<&'w PodOnNode<'a>> {
+    by_uid.get(&pod.metadata.uid.as_deref()).copied()
+}
+
+fn picks(phase: &DrainPhase, pod: &Pod) -> bool {
+    let priority = pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or_default();
+    is_picked(pod, phase.selector.as_ref())
+        && phase.min_priority.is_none_or(|least| priority >= least)
+        && phase.max_priority.is_none_or(|most| priority <= most)
+}

@@ -1,0 +1,147 @@
+//! Nodes that leave a drain before its end.
+
+use serde_json::json;
+
+use super::*;
+
+/// A drain of nodes `a` and `b`, one after the other, with that spec. The pods `p` and `q` of node `a` were
+/// asked, and pod `r` is on node `b`.
+fn asked(mut spec: Value) -> (Cluster, NodeEvacuation) {
+    spec["nodes"] = json!({"names": ["a", "b"]});
+    spec["maxParallel"] = json!({"nodes": 1});
+    let (mut cluster, mut drain) = (Cluster::new(&["a", "b"]), drain(spec));
+    for (node, pod) in [("a", "p"), ("a", "q"), ("b", "r")] {
+        cluster.add_pod(node, pod, &json!({}));
+    }
+    assert_eq!(cluster.begun(&mut drain), ["ask p", "ask q"]);
+    cluster.ask(&drain, "p");
+    cluster.ask(&drain, "q");
+    cluster.plan(&mut drain, 1);
+    (cluster, drain)
+}
+
+impl Cluster {
+    fn delete_node(&mut self, name: &str) {
+        self.nodes.retain(|node| node.metadata.name.as_deref() != Some(name));
+    }
+
+    fn delete_pod(&mut self, name: &str) {
+        self.pods.retain(|(_, pod)| pod.metadata.name.as_deref() != Some(name));
+    }
+}
+
+fn status(drain: &NodeEvacuation) -> &NodeEvacuationStatus {
+    drain.status.as_ref().unwrap()
+}
+
+fn blockers(drain: &NodeEvacuation) -> Vec<(&str, &str, bool)> {
+    let all = status(drain).blockers.iter();
+    all.map(|b| (b.pod.as_deref().unwrap(), b.reason.as_str(), b.stuck)).collect()
+}
+
+#[test]
+fn the_pods_of_a_deleted_node_are_waited_for_and_then_it_is_gone_and_the_next_node_begins() {
+    let (mut cluster, mut drain) = asked(json!({}));
+    cluster.delete_node("a");
+    assert_eq!(cluster.plan(&mut drain, 10), [] as [&str; 0]);
+    let node = &status(&drain).nodes[0];
+    assert_eq!((node.phase, node.deleted_time.map(|time| time.0)), (Draining, Some(at(10))));
+    assert_eq!((node.pods.evicting, node.pods.asked, node.pods.total), (2, 0, 2));
+    assert_eq!(drain.verdict(), DrainVerdict::Slow);
+    let message = status(&drain).message.as_deref().unwrap();
+    let (then, limit) = (at(10).format("%FT%TZ"), at(100).format("%FT%TZ"));
+    for words in [format!("node a was deleted at {then}"), format!("Kubernetes removes the pod by {limit}")] {
+        assert!(message.contains(&words), "{message}");
+    }
+    cluster.delete_pod("p");
+    cluster.plan(&mut drain, 60);
+    let node = &status(&drain).nodes[0];
+    assert_eq!((node.pods.evicting, node.pods.gone, node.pods.total), (1, 1, 2));
+    cluster.delete_pod("q");
+    cluster.plan(&mut drain, 70);
+    cluster.plan(&mut drain, 71);
+    assert_eq!(phases(&drain), [Gone, Draining]);
+    let node = &status(&drain).nodes[0];
+    assert_eq!((node.verdict, node.pods.gone, node.pods.total), (DrainVerdict::Drained, 2, 2));
+    assert_eq!(node.message, Some(format!("node a was deleted at {then}")));
+
+    cluster.cordon("b", true, Some("d"));
+    cluster.delete_pod("r");
+    cluster.plan(&mut drain, 72);
+    assert_eq!(drain.verdict(), DrainVerdict::Drained);
+    assert!(status(&drain).message.as_deref().unwrap().ends_with(&format!("; node a was deleted at {then}")));
+}
+
+#[test]
+fn a_pod_that_stays_on_a_deleted_node_makes_the_drain_stuck() {
+    let (mut cluster, mut drain) = asked(json!({}));
+    cluster.delete_node("a");
+    cluster.plan(&mut drain, 10);
+    assert_eq!(plan(&drain, &cluster.world(), at(99)).wake_at, Some(at(100)));
+    cluster.plan(&mut drain, 99);
+    assert_eq!(blockers(&drain), [("ns/p", "NodeDeleted", false), ("ns/q", "NodeDeleted", false)]);
+    cluster.plan(&mut drain, 100);
+    assert_eq!(drain.verdict(), DrainVerdict::Stuck);
+    assert_eq!(blockers(&drain), [("ns/p", "NodeDeleted", true), ("ns/q", "NodeDeleted", true)]);
+    assert!(status(&drain).blockers[0].message.contains("--grace-period=0 --force"));
+    // Kubernetes deletes it, and a finalizer keeps it.
+    let metadata = &mut cluster.pods[0].1.metadata;
+    metadata.deletion_timestamp = Some(condition_time(at(50)));
+    metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
+    cluster.delete_pod("q");
+    cluster.plan(&mut drain, 110);
+    assert_eq!(blockers(&drain), [("ns/p", "Finalizer", true)]);
+    cluster.delete_pod("p");
+    cluster.plan(&mut drain, 120);
+    assert_eq!(status(&drain).nodes[0].phase, Gone);
+}
+
+#[test]
+fn a_deadline_ends_the_drain_of_a_deleted_node_on_which_a_pod_stays_unasked() {
+    for (deadline, before, phase) in [(150, 149, Failed), (50, 99, Failed)] {
+        let (mut cluster, mut drain) = asked(json!({"requester": {"deadlineSeconds": deadline}}));
+        cluster.evacuations.clear();
+        cluster.delete_node("a");
+        cluster.plan(&mut drain, 10);
+        cluster.plan(&mut drain, before);
+        assert_eq!(status(&drain).nodes[0].phase, Draining, "{deadline}");
+        cluster.plan(&mut drain, before + 1);
+        let node = &status(&drain).nodes[0];
+        assert_eq!((node.phase, node.verdict), (phase, DrainVerdict::Failed), "{deadline}");
+        assert!(node.message.as_deref().unwrap().contains("2 pods did not move"), "{node:?}");
+    }
+}
+
+#[test]
+fn a_node_that_is_deleted_before_its_drain_begins_counts_no_pod() {
+    let (mut cluster, mut drain) = asked(json!({}));
+    cluster.delete_node("b");
+    cluster.plan(&mut drain, 10);
+    let node = &status(&drain).nodes[1];
+    assert_eq!((node.phase, node.pods), (Gone, evacuation_api::DrainPodCounts::default()));
+    assert!(node.message.as_deref().unwrap().starts_with("node b was deleted at"), "{node:?}");
+}
+
+#[test]
+fn a_node_that_its_drain_leaves_counts_no_pod_as_delayed_or_asked() {
+    for uncordoned in [true, false] {
+        let (mut cluster, mut drain) = asked(json!({}));
+        assert_eq!(status(&drain).pods.asked, 2);
+        cluster.delete_pod("q");
+        cluster.plan(&mut drain, 2);
+        if uncordoned {
+            cluster.cordon("a", false, None);
+        } else {
+            cluster.nodes[0].metadata.uid = Some("later".to_owned());
+        }
+        assert_eq!(cluster.plan(&mut drain, 3), ["withdraw p"]);
+        let pods = status(&drain).nodes[0].pods;
+        assert_eq!((pods.total, pods.gone, pods.asked), (1, 1, 0), "{uncordoned}");
+        let message = status(&drain).message.as_deref().unwrap();
+        assert!(message.starts_with("a: ") && !message.contains("counted"), "{message}");
+        cluster.cancel("p");
+        cluster.plan(&mut drain, 4);
+        assert_eq!(phases(&drain)[0], Withdrawn);
+        assert_eq!(status(&drain).nodes[0].pods, pods, "{uncordoned}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Commands in the ways out of messages.
+
+use k8s_openapi::{
+    api::{core::v1::Pod, policy::v1::PodDisruptionBudget},
+    apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
+};
+
+use super::{DrainedPod, Standing, text};
+use crate::drain::surroundings::PLANNED_ENTRY;
+
+/// Returns the command that changes the request for a pod, without its flags: that of a drain, which asks for
+/// its other pods, too, or that for the pod alone. For a pod that nobody asked, it makes the request.
+pub(super) fn set(pod: &DrainedPod<'_>) -> String {
+    match pod.drain {
+        Some(drain) => format!("kubectl evacuate set {}", text::quote(drain)),
+        None if is_asked(pod) => format!("kubectl evacuate set pod/{}", object(&pod.pod.metadata)),
+        None => ask(pod.pod),
+    }
+}
+
+/// Returns the command that deletes a pod at a deadline, past its budgets and past policies on evictions. Of
+/// a drain it concerns this pod alone.
+pub(super) fn delete_at_deadline(pod: &DrainedPod<'_>) -> String {
+    let request = if pod.drain.is_some() { ask(pod.pod) } else { set(pod) };
+    format!("{request} --deadline=10m --at-deadline=delete")
+}
+
+/// Returns the command that takes the request for a pod back: that of its drain, or that for the pod alone.
+/// `None` for a pod that nobody asked.
+pub(super) fn cancel(pod: &DrainedPod<'_>) -> Option<String> {
+    match pod.drain {
+        Some(drain) => Some(format!("kubectl evacuate cancel {}", text::quote(drain))),
+        None => is_asked(pod).then(|| format!("kubectl evacuate cancel pod/{}", object(&pod.pod.metadata))),
+    }
+}
+
+/// Returns the command that continues past the refusal of a pod's app.
+pub(super) fn overrule(pod: &Pod) -> String {
+    format!("kubectl evacuate override {}", object(&pod.metadata))
+}
+
+/// Returns the command that asks a pod again, without further flags.
+pub(super) fn ask(pod: &Pod) -> String {
+    format!("kubectl create evacuation {}", object(&pod.metadata))
+}
+
+/// Returns the command that deletes a pod.
+pub(super) fn delete(pod: &Pod) -> String {
+    format!("kubectl delete pod {}", object(&pod.metadata))
+}
+
+/// Returns the command that removes a pod from the API without its kubelet.
+pub(super) fn force(pod: &Pod) -> String {
+    format!("{} --grace-period=0 --force", delete(pod))
+}
+
+/// Returns the command that removes all finalizers of a pod.
+pub(super) fn remove_finalizers(pod: &Pod) -> String {
+    merge("pod", &pod.metadata, r#"{"metadata":{"finalizers":null}}"#)
+}
+
+/// Returns the way out that lets a drain end without the pods that terminate for too long, with `; or` before
+/// it. Empty for a pod that no drain moves.
+pub(super) fn skip(pod: &DrainedPod<'_>) -> String {
+    if pod.drain.is_none() {
+        return String::new();
+    }
+    let set = change_rules(pod, "--skip-wait-for-delete-timeout=30");
+    format!("; or let the drain end without pods that terminate: {set}")
+}
+
+/// Returns the command that changes which pods the drain of a pod asks.
+pub(super) fn change_rules(pod: &DrainedPod<'_>, flags: &str) -> String {
+    format!("kubectl evacuate set {} {flags}", pod.drain.map_or_else(|| "DRAIN".to_owned(), text::quote))
+}
+
+/// Returns the command by which Kubernetes removes the pods of a node that is off.
+pub(super) fn out_of_service(node: &str) -> String {
+    format!("kubectl taint node {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
+}
+
+/// Returns the command that takes [`out_of_service`] back.
+pub(super) fn in_service(node: &str) -> String {
+    format!("kubectl taint node {node} node.kubernetes.io/out-of-service:NoExecute-")
+}
+
+/// Returns the command that lets pods go that are not ready.
+pub(super) fn let_unready_go(budget: &PodDisruptionBudget) -> String {
+    let patch = r#"{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}"#;
+    merge("poddisruptionbudget", &budget.metadata, patch)
+}
+
+/// Returns the command by which a budget of that many pods allows one disruption at a time. A number as
+/// `minAvailable` stays one: the disruption controller counts pods without a controller by no other limit.
+pub(super) fn allow_one(budget: &PodDisruptionBudget, pods: i32) -> String {
+    let limit = budget.spec.as_ref().and_then(|spec| spec.min_available.as_ref());
+    let patch = match limit {
+        Some(IntOrString::Int(_)) => {
+            format!(r#"{{"spec":{{"minAvailable":{}}}}}"#, pods.saturating_sub(1).max(0))
+        }
+        _ => r#"{"spec":{"minAvailable":null,"maxUnavailable":1}}"#.to_owned(),
+    };
+    merge("poddisruptionbudget", &budget.metadata, &patch)
+}
+
+/// Returns the command that deletes budgets of a namespace.
+pub(super) fn delete_budgets(names: &str, namespace: &str) -> String {
+    format!("kubectl delete poddisruptionbudget {names} -n {namespace}")
+}
+
+fn merge(kind: &str, metadata: &ObjectMeta, patch: &str) -> String {
+    format!("kubectl patch {kind} {} --type=merge -p '{patch}'", object(metadata))
+}
+
+/// Returns true when an Evacuation asks the pod that somebody made.
+fn is_asked(pod: &DrainedPod<'_>) -> bool {
+    let Standing::Asked(evacuation) = &pod.standing else { return false };
+    evacuation.spec.requesters.iter().all(|entry| entry.name != PLANNED_ENTRY)
+}
+
+/// Returns the object's name with the flag of its namespace.
+fn object(metadata: &ObjectMeta) -> String {
+    format!("{} -n {}", text::name(metadata), metadata.namespace.as_deref().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::fixtures, *};
+
+    #[test]
+    fn a_request_is_changed_and_taken_back_where_it_was_made() {
+        let pod = fixtures::pod(json!({}));
+        let asked = |name: &str| -> evacuation_api::Evacuation {
+            let requesters = json!([{"owner": "ann", "name": name}]);
+            let spec = json!({"target": {"pod": {"name": "db-0"}}, "requesters": requesters});
+            serde_json::from_value(json!({"spec": spec})).unwrap()
+        };
+        for (drain, entry, changes, cancels) in [
+            (
+                Some("node-a"),
+                "drain.evacuation.dev/node-a-12345678",
+                "kubectl evacuate set node-a",
+                Some("kubectl evacuate cancel node-a"),
+            ),
+            (
+                None,
+                "kubectl.evacuation.dev/ann",
+                "kubectl evacuate set pod/db-0 -n shop",
+                Some("kubectl evacuate cancel pod/db-0 -n shop"),
+            ),
+            (None, PLANNED_ENTRY, "kubectl create evacuation db-0 -n shop", None),
+        ] {
+            let evacuation = asked(entry);
+            let seen = DrainedPod { drain, ..fixtures::drained(&pod, Standing::Asked(&evacuation)) };
+            assert_eq!(set(&seen), changes);
+            assert_eq!(cancel(&seen).as_deref(), cancels);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The lease of the controller: whether anybody acts.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::api::coordination::v1::Lease;
+
+use super::is_recent;
+
+/// Time for which the lease stays unchanged before nobody is said to act: twice its duration of 15 s. Another
+/// controller takes a lease over within 17 s.
+pub const LEADERLESS: Duration = Duration::from_secs(30);
+
+/// First words of the warning that the API server gives while no controller works.
+pub const NO_CONTROLLER: &str = "no controller works on evacuations";
+
+/// Returns the time of a lease's last renewal.
+pub fn lease_renewed(lease: &Lease) -> Option<DateTime<Utc>> {
+    let renewed = lease.spec.as_ref()?.renew_time.as_ref()?.0;
+    DateTime::from_timestamp_micros(renewed.as_microsecond())
+}
+
+/// Returns true when no controller led for longer than is tolerated before a term that begins at `now`.
+///
+/// `renewed` is the lease's `renewTime` as the holder before left it. Without one it is not known how long no
+/// controller led, which matters only when Evacuations that are not new are `open`.
+pub fn nobody_led(renewed: Option<DateTime<Utc>>, now: DateTime<Utc>, open: bool) -> bool {
+    renewed.map_or(open, |renewed| !is_recent(renewed, now))
+}
+
+/// Age of the controller's lease, as successive reads of it show.
+///
+/// The clocks of other machines do not count: a lease grows old while reads succeed and show no change, as in
+/// client-go's leader election. A lease that cannot be read says nothing.
+#[derive(Clone, Debug, Default)]
+pub struct LeaseAge(Option<Seen>);
+
+#[derive(Clone, Debug)]
+struct Seen {
+    /// `renewTime` of the lease; `None` for a lease that does not exist.
+    renewed: Option<DateTime<Utc>>,
+    changed_at: Instant,
+    read_at: Instant,
+}
+
+impl LeaseAge {
+    /// Records a read of the lease: its `renewTime`, or `None` when there is no lease.
+    pub fn read(&mut self, renewed: Option<DateTime<Utc>>, now: Instant) {
+        let changed_at = match &self.0 {
+            Some(seen) if seen.renewed == renewed => seen.changed_at,
+            _ => now,
+        };
+        self.0 = Some(Seen { renewed, changed_at, read_at: now });
+    }
+
+    /// Returns true when the lease was read lately. What was seen before then says nothing of now.
+    pub fn is_current(&self, now: Instant) -> bool {
+        self.0.as_ref().is_some_and(|seen| now.saturating_duration_since(seen.read_at) <= LEADERLESS)
+    }
+
+    /// Returns the time since which nobody acts, by this process's clocks `now` and `wall`. `None` while
+    /// somebody acts, or the lease was not read for long enough.
+    ///
+    /// It is the lease's `renewTime`, so that a restart of this process moves no bound that counts from it,
+    /// unless that is later than the first of the reads that showed no change.
+    pub fn leaderless_since(&self, now: Instant, wall: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let seen = self.0.as_ref()?;
+        if seen.read_at.saturating_duration_since(seen.changed_at) <= LEADERLESS {
+            return None;
+        }
+        let observed = wall - now.saturating_duration_since(seen.changed_at);
+        Some(seen.renewed.map_or(observed, |renewed| renewed.min(observed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::at as time;
+
+    #[test]
+    fn rule_9_a_term_after_a_time_without_a_leader_begins_with_a_recovery() {
+        let table = [
+            (Some(0), 2, true, false, "given back and taken"),
+            (Some(0), 17, true, true, "the holder died"),
+            (Some(0), 3600, false, true, "no controller ran"),
+            (None, 0, true, true, "nobody knows for how long"),
+            (None, 0, false, false, "the first controller of all"),
+        ];
+        for (renewed, now, open, expected, what) in table {
+            assert_eq!(nobody_led(renewed.map(time), time(now), open), expected, "{what}");
+        }
+    }
+
+    /// Returns the time since which nobody acts at second `now`, after reads of (second, `renewTime`).
+    fn since(reads: &[(u64, Option<i64>)], now: u64) -> Option<DateTime<Utc>> {
+        let start = Instant::now();
+        let mut age = LeaseAge::default();
+        for (second, renewed) in reads {
+            age.read(renewed.map(time), start + Duration::from_secs(*second));
+        }
+        let wall = time(i64::try_from(now).unwrap());
+        age.leaderless_since(start + Duration::from_secs(now), wall)
+    }
+
+    #[test]
+    fn nobody_acts_when_reads_over_thirty_seconds_show_the_same_lease() {
+        type Case = (&'static [(u64, Option<i64>)], u64, Option<i64>, &'static str);
+        let table: [Case; 8] = [
+            (&[], 100, None, "never read"),
+            (&[(0, Some(0)), (30, Some(0))], 30, None, "not long enough"),
+            (&[(0, Some(0)), (31, Some(0))], 31, Some(0), "long enough"),
+            (&[(0, Some(0)), (31, Some(30))], 60, None, "renewed"),
+            (&[(0, Some(0))], 100, None, "unreadable since"),
+            (&[(0, Some(-600)), (31, Some(-600))], 31, Some(-600), "this process started later"),
+            (&[(0, Some(3600)), (31, Some(3600))], 31, Some(0), "the clock of the API server is ahead"),
+            (&[(0, None), (31, None)], 40, Some(0), "no controller ever led"),
+        ];
+        for (reads, now, expected, what) in table {
+            assert_eq!(since(reads, now), expected.map(time), "{what}");
+        }
+    }
+}

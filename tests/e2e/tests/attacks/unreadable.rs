@@ -1,0 +1,183 @@
+//! Stored objects of one namespace that the server cannot read.
+
+use anyhow::{bail, ensure};
+use controlplane::{AuditEvent, eventually};
+use evacuation_api::{EvacuationResponder, NodeEvacuation};
+use evacuation_e2e::{
+    PlatformOptions, PodSpec, Pool, Scene,
+    scene::{Bystander, PATIENCE, answer, causes, quick, refused_saying},
+};
+use http::Request;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, ResourceExt, api::EvictParams, client::Body};
+use serde_json::json;
+
+/// Users whose processes write to no object that they cannot see.
+const OURS: &str = "system:serviceaccount:evacuation-system:";
+
+/// A platform with a gateway.
+static PLATFORM: Pool = Pool::new(1, || {
+    let configuration =
+        "apiVersion: gateway.evacuation.dev/v1alpha1\nkind: GatewayConfiguration\ncallers: []\n".to_owned();
+    PlatformOptions { gateway: Some(configuration), ..PlatformOptions::default() }
+});
+
+/// Writes what no version of the server can decode in the place of an object of the scene.
+async fn garble(scene: &Scene, resource: &str, name: &str) {
+    let key = format!("/registry/evacuation.dev/evacuation.dev/{resource}/{}/{name}", scene.namespace());
+    scene.platform().etcd().unwrap().put(&key, "{\"spec\": 7}").await.unwrap();
+    let path = format!("/apis/evacuation.dev/v1alpha1/{resource}");
+    let named = eventually(PATIENCE, "the list of all namespaces names it", || async {
+        let request = Request::get(&path).body(Vec::new())?;
+        match scene.admin().request_text(request).await {
+            Err(kube::Error::Api(status)) if status.reason == "StorageReadError" => {
+                ensure!(status.message.contains(name), "{status:?}");
+                Ok(())
+            }
+            other => bail!("{other:?}"),
+        }
+    });
+    named.await.unwrap();
+}
+
+/// Deletes an object that cannot be read, as the guide says.
+async fn delete(scene: &Scene, resource: &str, name: &str) {
+    let path = format!(
+        "/apis/evacuation.dev/v1alpha1/namespaces/{}/{resource}/{name}\
+         ?ignoreStoreReadErrorWithClusterBreakingPotential=true",
+        scene.namespace()
+    );
+    let reply = scene.admin().send(Request::delete(path).body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(reply.status().as_u16(), 200, "{reply:?}");
+}
+
+/// Starts the controller, the gateway and the API server again, and waits until they work.
+async fn restart(scene: &Scene) {
+    scene.kill_controller();
+    let server = scene.platform().apiserver();
+    server.kill().unwrap();
+    server.start().unwrap();
+    scene.start_controller().await;
+    scene.platform().gateway().unwrap().restart(0).await.unwrap();
+    scene.platform().start_controllers().await.unwrap();
+}
+
+/// Evicts a pod until the gateway knows of the object that cannot be read. It holds every call, and names the
+/// object.
+async fn is_held(scene: &Scene, pod: &Pod, name: &str) {
+    let known = eventually(PATIENCE, "the gateway has listed again", || async {
+        let evicted = scene.pods.api().evict(&pod.name_any(), &EvictParams::default()).await;
+        let all = causes(&refused_saying(evicted, 429, name));
+        ensure!(all.iter().any(|(reason, _)| reason == "EvacuationUnreadable"), "{all:?}");
+        anyhow::Ok(())
+    });
+    known.await.unwrap();
+}
+
+/// Waits until a drain names the object that holds its pod up.
+async fn drain_names(scene: &Scene, drain: &NodeEvacuation, name: &str) {
+    let drains: Api<NodeEvacuation> = Api::all(scene.admin());
+    let named = eventually(PATIENCE, "the drain names the object", || async {
+        let status = drains.get(&drain.name_any()).await?.status.unwrap_or_default();
+        let blocker = status.blockers.first();
+        if blocker.is_some_and(|blocker| blocker.message.contains(name)) {
+            return Ok(());
+        }
+        bail!("{}", serde_json::to_string(&status)?)
+    });
+    named.await.unwrap();
+}
+
+/// Returns the attempts of our processes to write to an object of the scene since a mark.
+fn attempts(scene: &Scene, mark: u64, name: &str) -> Vec<AuditEvent> {
+    let mut events = scene.control_plane().audit_events_since(mark).unwrap();
+    events.retain(|event| {
+        event.namespace() == scene.namespace()
+            && event.name() == name
+            && event.user().starts_with(OURS)
+            && ["update", "patch", "delete"].contains(&event.verb())
+    });
+    events
+}
+
+/// One Evacuation that cannot be read holds its own pod, and nobody else's.
+///
+/// # Attack
+///
+/// - Attacker: a newer release before its downgrade, or a broken disk
+/// - Act: leaves an Evacuation in the store whose app asked for time, and which the server cannot decode
+/// - Promise: 8, 11
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_evacuation_holds_its_own_pod_and_the_drains_of_others_finish() {
+    let scene = Scene::from_pool("unreadable", &PLATFORM).await;
+    let (beside, later, node) =
+        tokio::join!(Bystander::new(&scene), Bystander::new(&scene), scene.own_node());
+    let pod = scene.pods.create("app", &quick(PodSpec::watching()).on(&node)).await.unwrap();
+    let app = scene.client_of(&pod).await;
+    let asked = scene.ask_and_reach(&pod, json!({})).await;
+    answer(&app, &asked, json!({"answer": "Delay", "delaySeconds": 600})).await.unwrap();
+    let name = asked.name_any();
+
+    let mark = scene.control_plane().audit_mark().unwrap();
+    garble(&scene, "evacuations", &name).await;
+    is_held(&scene, &pod, &name).await;
+    let drain = beside.drainer().prepares(&node).await;
+    beside.drainer().resumes(&drain).await;
+    drain_names(&scene, &drain, &name).await;
+    beside.drains(&scene).await;
+
+    let restarted = scene.control_plane().audit_mark().unwrap();
+    restart(&scene).await;
+    is_held(&scene, &pod, &name).await;
+    drain_names(&scene, &drain, &name).await;
+    later.drains(&scene).await;
+    assert!(scene.stays(&pod).await);
+    let passed: Vec<_> = scene.evictions("app").into_iter().filter(|event| event.code() == 201).collect();
+    assert_eq!(passed.len(), 0, "{passed:?}");
+    let taken = attempts(&scene, mark, &name).into_iter().filter(|event| event.code() < 300);
+    assert_eq!(taken.count(), 0, "those of a stale cache fail");
+    assert_eq!(attempts(&scene, restarted, &name).len(), 0);
+
+    delete(&scene, "evacuations", &name).await;
+    let again = scene.evacuation_of("app").await;
+    assert_ne!(again.name_any(), name);
+    let again = scene.reached(&again, 0).await;
+    answer(&app, &again, json!({"answer": "Accept"})).await.unwrap();
+    scene.pods.gone(&pod).await.unwrap();
+}
+
+/// A registration that cannot be read is not taken for none.
+///
+/// # Attack
+///
+/// - Attacker: a newer release before its downgrade, or a broken disk
+/// - Act: leaves an EvacuationResponder in the store that the server cannot decode, so that pods look
+///   unregistered
+/// - Promise: 8, 11
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_registration_holds_the_pods_of_its_namespace_and_the_drains_of_others_finish() {
+    let scene = Scene::from_pool("registration", &PLATFORM).await;
+    let (beside, later, node) =
+        tokio::join!(Bystander::new(&scene), Bystander::new(&scene), scene.own_node());
+    let pod = scene.pods.create("app", &quick(PodSpec::default()).on(&node)).await.unwrap();
+    let registration: EvacuationResponder = scene.register("guard", "db.acme.io/guard", json!({})).await;
+    let name = registration.name_any();
+
+    let mark = scene.control_plane().audit_mark().unwrap();
+    garble(&scene, "evacuationresponders", &name).await;
+    is_held(&scene, &pod, &name).await;
+    let drain = beside.drainer().prepares(&node).await;
+    beside.drainer().resumes(&drain).await;
+    drain_names(&scene, &drain, &name).await;
+    beside.drains(&scene).await;
+
+    restart(&scene).await;
+    is_held(&scene, &pod, &name).await;
+    later.drains(&scene).await;
+    assert!(scene.stays(&pod).await);
+    assert_eq!(scene.evictions("app").into_iter().filter(|event| event.code() == 201).count(), 0);
+    assert_eq!(attempts(&scene, mark, &name).len(), 0);
+
+    delete(&scene, "evacuationresponders", &name).await;
+    scene.pods.gone(&pod).await.unwrap();
+}

@@ -1,0 +1,94 @@
+//! Tenants that store as much as they can, in the form that takes the most memory of a reader.
+
+use crate::{
+    api::LargeApi,
+    limit::peak,
+    program::Program,
+    worst::{self, MAX_BYTES, Objects},
+};
+
+/// The size of the largest objects of the kube-apiserver that are served beside the project's own: a page of
+/// them, for each of their kinds.
+const LARGEST: usize = 32 << 20;
+
+/// Serves the objects to a program, breaks its watches once it has them all, and compares its peak with the
+/// memory limit of its Deployment.
+async fn fits(program: Program, kinds: &str, lists: Vec<(&'static str, Objects)>) {
+    let api = LargeApi::serve(lists).await;
+    let running = program.start(api.port);
+    api.is_read().await;
+    let pid = running.process.pid().unwrap();
+    let first = peak(pid);
+    api.expire_watches();
+    api.is_read().await;
+    let (second, limit) = (peak(pid), program.memory_limit());
+    println!(
+        "{kinds}: {} MiB, {} MiB after a second list, of {} MiB",
+        first >> 20,
+        second >> 20,
+        limit >> 20
+    );
+    assert!(second < limit, "{kinds}: {} MiB of {} MiB", second >> 20, limit >> 20);
+    assert!(running.process.is_running(), "{}", running.process.log().unwrap());
+}
+
+/// The largest objects of Kubernetes' own kinds.
+fn others() -> Vec<(&'static str, Objects)> {
+    let mut lists: Vec<_> = ["replicasets", "statefulsets", "daemonsets", "replicationcontrollers"]
+        .map(|name| (name, Objects::of_size(LARGEST, worst::owner)))
+        .into();
+    lists.push(("poddisruptionbudgets", Objects::of_size(LARGEST, worst::budget)));
+    lists
+}
+
+/// The kinds of those that the controller watches.
+const CONTROLLERS: [&str; 4] = ["evacuations", "pods", "poddisruptionbudgets", "replicasets"];
+
+async fn controller(kinds: &str, evacuation: fn(usize) -> String, pod: fn(usize) -> String) {
+    let mut lists = others();
+    lists.push(("evacuations", Objects::of_size(MAX_BYTES, evacuation)));
+    lists.push(("pods", Objects::of_size(LARGEST, pod)));
+    lists.retain(|(name, _)| CONTROLLERS.contains(name));
+    fits(Program::Controller, kinds, lists).await;
+}
+
+async fn gateway(
+    kinds: &str,
+    evacuation: fn(usize) -> String,
+    responder: fn(usize) -> String,
+    pod: fn(usize) -> String,
+) {
+    let mut lists = others();
+    lists.push(("evacuations", Objects::of_size(MAX_BYTES, evacuation)));
+    lists.push(("evacuationresponders", Objects::of_size(MAX_BYTES, responder)));
+    lists.push(("pods", Objects::of_size(LARGEST, pod)));
+    lists.retain(|(name, _)| *name != "poddisruptionbudgets");
+    fits(Program::Gateway, kinds, lists).await;
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant with the role `edit` in many namespaces
+/// - Act: stores as many objects of the project's kinds as the limits allow, in the form that takes the
+///   most memory of the controller, beside the largest pods, budgets and ReplicaSets
+/// - Promise: 8
+#[tokio::test(flavor = "multi_thread")]
+async fn the_controller_keeps_all_that_tenants_can_store_within_its_memory_limit() {
+    controller("ended, and pods of containers", worst::ended, worst::pod_of_containers).await;
+    controller("entries, and pods of variables", worst::entries, worst::pod_of_variables).await;
+    controller("metadata, and pods of labels", worst::of_metadata, worst::pod_of_labels).await;
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant with the role `edit` in many namespaces
+/// - Act: stores as many objects of the project's kinds as the limits allow, in the form that takes the
+///   most memory of the gateway, beside the largest pods and owners of pods
+/// - Promise: 8
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gateway_keeps_all_that_tenants_can_store_within_its_memory_limit() {
+    let (values, labels) = (worst::responder, worst::responder_labels);
+    gateway("ended, and pods of containers", worst::ended, values, worst::pod_of_containers).await;
+    gateway("entries, and pods of variables", worst::entries, labels, worst::pod_of_variables).await;
+    gateway("metadata, and pods of labels", worst::of_metadata, values, worst::pod_of_labels).await;
+}

@@ -1,0 +1,58 @@
+//! Plain kubectl behind the gateway: the 429 that it gets names the command that says what holds the pod, and
+//! that one the command that moves it.
+
+use controlplane::eventually;
+use evacuation_client::Answer;
+use evacuation_e2e::{
+    Scene,
+    scene::{PATIENCE, end_of},
+};
+use kube::api::EvictParams;
+
+use crate::{person::Person, room::Room, scene};
+
+/// Waits until the kube-apiserver asks the gateway.
+async fn is_asked(scene: &Scene) {
+    let (pods, gateway) = (scene.pods.api(), scene.platform().gateway().unwrap());
+    let asked = eventually(PATIENCE, "the gateway is asked", || async {
+        let before = gateway.count("calls", &[]).await.unwrap();
+        // A pod that does not exist is asked about, too.
+        pods.evict("none", &EvictParams::default()).await.unwrap_err();
+        let now = gateway.count("calls", &[]).await.unwrap();
+        if now > before { Ok(()) } else { Err("no call") }
+    });
+    asked.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_that_the_app_refuses_leads_to_the_request_that_continues_past_it() {
+    let scene = scene("delete").await;
+    let bob = Person::editor(&scene, "bob").await;
+    let room = Room::new(&scene, Answer::refuse("a backup runs")).await;
+    is_asked(&scene).await;
+    let delete = format!("kubectl delete pod app -n {}", scene.namespace());
+    let refused = bob.fails(&delete).await;
+    assert!(refused.contains("responder self refused: a backup runs"), "{refused}");
+    let why = bob.reads(&delete, "kubectl evacuate why ").await;
+    let command = bob.reads(&why, "kubectl create evacuation ").await;
+    assert!(scene.stays(&room.pod).await);
+    bob.runs(&command).await;
+    scene.pods.gone(&room.pod).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_that_waits_for_a_refusal_leads_to_the_override_that_ends_it() {
+    let scene = scene("waits").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let room = Room::new(&scene, Answer::refuse("a backup runs")).await;
+    is_asked(&scene).await;
+    let drain = format!("kubectl drain {} --force --ignore-daemonsets --timeout", room.node);
+    let why = ann.reads(&format!("{drain}=15s"), "kubectl evacuate why ").await;
+    let command = ann.reads(&why, "kubectl evacuate override ").await;
+    assert!(scene.stays(&room.pod).await);
+    ann.runs(&command).await;
+    ann.runs(&format!("{drain}=90s")).await;
+    scene.pods.gone(&room.pod).await.unwrap();
+    let evacuation = scene.evacuation_of("app").await;
+    assert_eq!(end_of(&evacuation).as_deref(), Some("Evacuated Evicted"));
+}

@@ -1,0 +1,119 @@
+//! Pods that terminate and do not go, and the commands that end or skip them.
+
+use evacuation_api::DrainBlockerReason;
+use evacuation_e2e::{PodSpec, Scene};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+
+use crate::{
+    person::Person,
+    room::{drained, held, status},
+    scene,
+};
+
+/// A node with one pod, `app`.
+struct Stage {
+    node: String,
+    pod: Pod,
+}
+
+impl Stage {
+    /// Starts a drain of the node that gives pods a second.
+    async fn new(scene: &Scene, ann: &Person<'_>, spec: PodSpec, finalizers: &[&str]) -> Self {
+        let node = scene.own_node().await;
+        let pod = scene.pod("app", spec.on(&node)).await;
+        scene.finalizers(&pod, finalizers).await;
+        ann.runs(&format!("kubectl evacuate node {node} --force --detach --grace-period=1")).await;
+        scene.pod_until(&pod, "it terminates", |pod| pod.metadata.deletion_timestamp.is_some()).await;
+        Self { node, pod }
+    }
+
+    /// Asserts that the pod is there, and that the drain does not call it gone.
+    async fn left_out(&self, scene: &Scene) {
+        let status = drained(scene, &self.node).await;
+        assert_eq!((status.pods.total, status.pods.gone), (0, 0), "the pod is not gone: {status:?}");
+        scene.pod_until(&self.pod, "it is there", |pod| pod.metadata.uid == self.pod.metadata.uid).await;
+    }
+}
+
+fn why(scene: &Scene) -> String {
+    format!("kubectl evacuate why app -n {}", scene.namespace())
+}
+
+/// A pod that terminates for an hour.
+fn slow() -> PodSpec {
+    PodSpec::default().annotation("controlplane.test/gone-after", "1h")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_a_finalizer_keeps_goes_by_the_change_that_the_team_reads() {
+    let scene = scene("finalizer").await;
+    let (ann, bob) = (Person::drainer(&scene, "ann").await, Person::editor(&scene, "bob").await);
+    let stage = Stage::new(&scene, &ann, PodSpec::default(), &["example.com/a", "example.com/b"]).await;
+    held(&scene, &stage.node, DrainBlockerReason::Finalizer).await;
+    let command = bob.reads(&why(&scene), "kubectl patch pod ").await;
+    let refused = ann.fails(&command).await;
+    assert!(refused.contains("cannot patch resource \"pods\""), "who drains may not change pods: {refused}");
+    bob.runs(&command).await;
+    scene.pods.gone(&stage.pod).await.unwrap();
+    let status = drained(&scene, &stage.node).await;
+    assert_eq!((status.pods.total, status.pods.gone), (1, 1), "{status:?}");
+    ann.runs(&format!("kubectl evacuate cancel {}", stage.node)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_ends_without_the_pod_that_a_finalizer_keeps() {
+    let scene = scene("without").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let stage = Stage::new(&scene, &ann, PodSpec::default(), &["example.com/hold"]).await;
+    held(&scene, &stage.node, DrainBlockerReason::Finalizer).await;
+    let command = ann.reads(&status(&stage.node), "kubectl evacuate set ").await;
+    ann.runs(&command).await;
+    stage.left_out(&scene).await;
+    ann.runs(&format!("kubectl evacuate cancel {}", stage.node)).await;
+    scene.finalizers(&stage.pod, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_ends_without_the_pod_that_terminates_for_long() {
+    let scene = scene("long").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let stage = Stage::new(&scene, &ann, slow(), &[]).await;
+    held(&scene, &stage.node, DrainBlockerReason::Terminating).await;
+    let command = ann.reads(&status(&stage.node), "kubectl evacuate set ").await;
+    ann.runs(&command).await;
+    stage.left_out(&scene).await;
+    ann.runs(&format!("kubectl evacuate cancel {}", stage.node)).await;
+}
+
+/// The pod terminated before the drain began, so that no request names the drain.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_names_itself_also_for_a_pod_that_another_deleted() {
+    let scene = scene("before").await;
+    let (ann, bob) = (Person::drainer(&scene, "ann").await, Person::editor(&scene, "bob").await);
+    let node = scene.own_node().await;
+    let pod = scene.pod("app", slow().on(&node)).await;
+    let delete = format!("kubectl delete pod app -n {} --grace-period=1 --wait=false", scene.namespace());
+    bob.runs(&delete).await;
+    ann.runs(&format!("kubectl evacuate node {node} --force --detach")).await;
+    held(&scene, &node, DrainBlockerReason::Terminating).await;
+    let command = ann.reads(&status(&node), "kubectl evacuate set ").await;
+    ann.runs(&command).await;
+    Stage { node: node.clone(), pod }.left_out(&scene).await;
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_terminates_for_long_is_ended_by_the_deletion_that_the_team_reads() {
+    let scene = scene("forced").await;
+    let (ann, bob) = (Person::drainer(&scene, "ann").await, Person::editor(&scene, "bob").await);
+    let stage = Stage::new(&scene, &ann, slow(), &[]).await;
+    held(&scene, &stage.node, DrainBlockerReason::Terminating).await;
+    let command = bob.reads(&why(&scene), "kubectl delete pod ").await;
+    let right = json!({"group": "", "resource": "pods", "verb": "delete"});
+    scene.decided(&ann.name, &right, false).await;
+    bob.runs(&command).await;
+    scene.pods.gone(&stage.pod).await.unwrap();
+    drained(&scene, &stage.node).await;
+    ann.runs(&format!("kubectl evacuate cancel {}", stage.node)).await;
+}

@@ -1,0 +1,61 @@
+//! Evictions that an admission webhook rejects, and the ways past it.
+
+use evacuation_api::DrainBlockerReason;
+use evacuation_e2e::{DenyingWebhook, PodSpec, Scene};
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::{
+    person::Person,
+    room::{drained, held, status},
+    scene,
+};
+
+/// Drains a node with one pod, whose eviction the webhook rejects.
+async fn rejected(scene: &Scene, ann: &Person<'_>) -> (String, Pod, DenyingWebhook) {
+    let node = scene.own_node().await;
+    let pod = scene.pod("app", PodSpec::default().on(&node)).await;
+    let webhook = DenyingWebhook::start(scene, "app").await;
+    ann.runs(&format!("kubectl evacuate node {node} --force --detach")).await;
+    held(scene, &node, DrainBlockerReason::EvictionRejected).await;
+    (node, pod, webhook)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_eviction_is_passed_by_the_deletion_that_the_drain_names() {
+    let scene = scene("denied").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let (node, pod, webhook) = rejected(&scene, &ann).await;
+    let command = ann.reads(&status(&node), "kubectl create evacuation ").await.replace("10m", "1s");
+    let refused = ann.fails(&command).await;
+    assert!(refused.contains("cannot delete resource \"pods\""), "{refused}");
+    assert!(scene.stays(&pod).await);
+    ann.may_delete_pods().await;
+    ann.runs_once_allowed(&command).await;
+    scene.pods.gone(&pod).await.unwrap();
+    drained(&scene, &node).await;
+    assert!(scene.evicted().is_empty(), "the webhook rejects evictions to the end");
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
+    webhook.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_reply_that_the_drain_quotes_names_the_webhook_without_which_the_pod_goes() {
+    let scene = scene("named").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let root = Person::new(&scene, "root");
+    root.bind_in_cluster("cluster-admin").await;
+    let (node, pod, webhook) = rejected(&scene, &ann).await;
+    let said = ann.runs(&status(&node)).await;
+    let (_, quoted) = said.split_once("admission webhook \"").unwrap_or_else(|| panic!("{said}"));
+    let named = quoted.split('"').next().unwrap();
+    let columns = "CONFIGURATION:.metadata.name,WEBHOOKS:.webhooks[*].name";
+    let list = format!("kubectl get validatingwebhookconfigurations -o custom-columns={columns}");
+    let listed = root.runs_once_allowed(&list).await.stdout;
+    let found = listed.lines().find(|line| line.contains(named)).unwrap_or_else(|| panic!("{listed}"));
+    let found = found.split(' ').next().unwrap();
+    assert_eq!(found, webhook.name());
+    root.runs(&format!("kubectl delete validatingwebhookconfiguration {found}")).await;
+    scene.pods.gone(&pod).await.unwrap();
+    drained(&scene, &node).await;
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
+}
