@@ -29,6 +29,9 @@ use crate::{duration::timeout, verbosity};
 /// Time in which a server must answer, unless `--request-timeout` says another.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Minimum time by which the timers of a connection outlast the limit of a request.
+const MARGIN: Duration = Duration::from_secs(1);
+
 /// Name of the plugins in audit logs and in the `metadata.managedFields` of what they write.
 const AGENT: &str = concat!("kubectl-evacuate/", env!("CARGO_PKG_VERSION"));
 
@@ -131,8 +134,14 @@ impl Connection {
     fn client_within(&self, mut config: Config, limit: Duration) -> anyhow::Result<Client> {
         let cluster = config.cluster_url.to_string();
         let namespace = config.default_namespace.clone();
-        // Retries are the business of the layer around it.
+        // Retries are the business of the layer around it, and so is the end of a request at its limit. A
+        // timer of the connection that ran out in that moment would end it with an error that tells less.
         config.default_retry = false;
+        let outlast =
+            |time: Duration| if time < limit { time } else { time.max(limit.saturating_add(MARGIN)) };
+        config.connect_timeout = config.connect_timeout.map(outlast);
+        config.read_timeout = config.read_timeout.map(outlast);
+        config.write_timeout = config.write_timeout.map(outlast);
         let client = Client::try_from(config)?;
         let cluster = cluster.trim_end_matches('/');
         Ok(Client::new(Answering::new(client, limit, self.outages.clone(), cluster), namespace))
@@ -194,7 +203,33 @@ pub(crate) async fn user_name(client: &Client) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
+    use evacuation_api::NodeEvacuation;
+    use futures::future::join_all;
+    use kube::api::ListParams;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_takes_connections_and_says_nothing_gives_no_reply_within_the_limit() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://{}", server.local_addr().unwrap());
+        let limit = Duration::from_secs(1);
+        let mut config = Config::new(url.parse().unwrap());
+        for timer in [&mut config.connect_timeout, &mut config.read_timeout, &mut config.write_timeout] {
+            *timer = Some(limit);
+        }
+        // One of a few would meet the other timer.
+        let requests = (0..16).map(|_| {
+            let client = Connection::default().client_within(config.clone(), limit).unwrap();
+            async move { Api::<NodeEvacuation>::all(client).list(&ListParams::default()).await }
+        });
+        for reply in join_all(requests).await {
+            let error = reply.unwrap_err().to_string();
+            assert!(error.contains("does not answer (no reply within 1s)"), "{error}");
+        }
+    }
 
     #[test]
     fn a_request_timeout_is_a_duration_or_a_number_of_seconds() {
