@@ -207,7 +207,7 @@ async fn a_migration_that_a_user_deletes_is_a_refusal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_taken_back_while_no_controller_runs_aborts_the_migration_later() {
-    let stage = Stage::new("restart").await;
+    let stage = Stage::to_kill("restart").await;
     let pod = stage.machine("LiveMigrate", "True").await;
     let evacuation = stage.scene.evacuate(&pod).await;
     let name = stage.migration(&evacuation, 1).await;
@@ -222,7 +222,7 @@ async fn a_request_that_is_taken_back_while_no_controller_runs_aborts_the_migrat
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_that_starts_after_a_crash_waits_for_the_same_migration() {
-    let stage = Stage::new("crash").await;
+    let stage = Stage::to_kill("crash").await;
     let pod = stage.machine("LiveMigrate", "True").await;
     let evacuation = stage.scene.evacuate(&pod).await;
     let name = stage.migration(&evacuation, 1).await;

@@ -164,7 +164,7 @@ async fn a_maintenance_waits_for_the_lease_that_another_controller_holds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_that_starts_after_a_crash_takes_a_maintenance_up() {
-    let stage = Stage::new("crash").await;
+    let stage = Stage::to_kill("crash").await;
     let pod = stage.pod("app").await;
     stage.maintain(&[]).await;
     stage.scene.evacuation_of("app").await;
@@ -177,7 +177,7 @@ async fn a_controller_that_starts_after_a_crash_takes_a_maintenance_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_maintenance_that_is_deleted_while_no_controller_runs_is_taken_back_by_the_next() {
-    let stage = Stage::new("down").await;
+    let stage = Stage::to_kill("down").await;
     let pod = stage.pod("app").await;
     stage.maintain(&[]).await;
     stage.scene.evacuation_of("app").await;

@@ -76,7 +76,10 @@ fn list(pods: &[&str]) -> Vec<String> {
 
 /// A stage whose node NVSentinel has cordoned, with the pod `app`.
 async fn cordoned(prefix: &str) -> (Stage, k8s_openapi::api::core::v1::Pod) {
-    let stage = Stage::new(prefix).await;
+    cordon(Stage::new(prefix).await).await
+}
+
+async fn cordon(stage: Stage) -> (Stage, k8s_openapi::api::core::v1::Pod) {
     stage.scene.cordon(&stage.node, true).await;
     let pod = stage.pod("app").await;
     (stage, pod)
@@ -202,7 +205,7 @@ async fn a_request_for_a_node_that_does_not_exist_is_complete() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_that_starts_after_a_crash_takes_a_request_up_and_takes_another_back() {
-    let (stage, pod) = cordoned("crash").await;
+    let (stage, pod) = cordon(Stage::to_kill("crash").await).await;
     let kept = stage.pod("kept").await;
     stage.request("goes-on", Some(list(&["app"]))).await;
     stage.request("is-deleted", Some(list(&["kept"]))).await;

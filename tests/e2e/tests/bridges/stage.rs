@@ -6,7 +6,7 @@ use anyhow::bail;
 use controlplane::eventually;
 use evacuation_api::{Evacuation, NodeEvacuation};
 use evacuation_e2e::{
-    PlatformOptions, PodSpec, Scene,
+    PlatformOptions, PodSpec, Pool, Scene,
     scene::{PATIENCE, end_of},
 };
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -18,8 +18,12 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// The kinds are installed once for all tests.
+/// The kinds are installed once for all tests of the shared platform.
 static INSTALLED: OnceCell<()> = OnceCell::const_new();
+
+/// The platform whose controller tests kill, lent to one test at a time. On a shared platform, the test
+/// beside it would start the controller again in the middle of the outage.
+static KILLED: Pool = Pool::new(1, options);
 
 const BRIDGES: [&str; 3] = ["kubevirt", "node-maintenance", "nvsentinel"];
 const CRDS: [&str; 3] = [
@@ -45,6 +49,17 @@ impl Stage {
     pub(crate) async fn new(prefix: &str) -> Self {
         let scene = Scene::with(prefix, options).await;
         INSTALLED.get_or_init(|| install(&scene)).await;
+        Self::on(scene).await
+    }
+
+    /// The same on a platform that no other test uses meanwhile, so that its controller may be killed.
+    pub(crate) async fn to_kill(prefix: &str) -> Self {
+        let scene = Scene::from_pool(prefix, &KILLED).await;
+        install(&scene).await;
+        Self::on(scene).await
+    }
+
+    async fn on(scene: Scene) -> Self {
         let node = scene.own_node().await;
         Self { scene, node }
     }
@@ -55,7 +70,7 @@ impl Stage {
         self.scene.pod(name, patient.on(&self.node)).await
     }
 
-    /// Kills the controller, and lets the next one lead as soon as it starts.
+    /// Kills the controller of a stage [`Self::to_kill`], and lets the next one lead as soon as it starts.
     pub(crate) async fn kill_controller(&self) {
         self.scene.platform().controllers()[0].kill().unwrap();
         self.scene.platform().free_lease().await.unwrap();

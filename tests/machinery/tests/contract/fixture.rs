@@ -88,9 +88,9 @@ pub(crate) fn stories(events: &[WatchEvent]) -> Vec<String> {
     events.iter().map(story).collect()
 }
 
-/// The next item of a watch, within ten seconds.
+/// The next item of a watch, within half a minute: a connection to a store that hangs is given up after 9 s.
 pub(crate) async fn next_of(watch: &mut WatchStream) -> Result<WatchEvent, StoreError> {
-    tokio::time::timeout(Duration::from_secs(10), watch.next())
+    tokio::time::timeout(Duration::from_secs(30), watch.next())
         .await
         .expect("the watch reports nothing")
         .expect("the watch has ended")
