@@ -1,5 +1,9 @@
-use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::{
+    fs::File,
+    io::{ErrorKind, Read, Seek, SeekFrom},
+    path::Path,
+    sync::{Arc, PoisonError},
+};
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -10,11 +14,11 @@ use crate::{ControlPlane, Error, Result};
 ///
 /// Only `pods/eviction` and `poddisruptionbudgets/status` carry the request's body.
 #[derive(Debug, Clone)]
-pub struct AuditEvent(Value);
+pub struct AuditEvent(Arc<Value>);
 
 impl From<Value> for AuditEvent {
     fn from(event: Value) -> Self {
-        Self(event)
+        Self(Arc::new(event))
     }
 }
 
@@ -109,7 +113,9 @@ impl ControlPlane {
     ///
     /// Fails when the log cannot be read.
     pub fn audit_events(&self) -> Result<Vec<AuditEvent>> {
-        self.audit_events_since(0)
+        let mut read = self.audited.lock().unwrap_or_else(PoisonError::into_inner);
+        read.read_on(self.audit_log())?;
+        Ok(read.events.clone())
     }
 
     /// The present length of the audit log in bytes, for [`ControlPlane::audit_events_since`].
@@ -131,23 +137,47 @@ impl ControlPlane {
     ///
     /// Fails when the log cannot be read.
     pub fn audit_events_since(&self, mark: u64) -> Result<Vec<AuditEvent>> {
-        let path = self.audit_log();
-        let mut text = String::new();
-        let read = File::open(path).and_then(|mut log| {
-            log.seek(SeekFrom::Start(mark))?;
-            log.read_to_string(&mut text)
-        });
-        match read {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(Error::file("read", path)(error)),
-            Ok(_) => Ok(parse(&text)),
-        }
+        Ok(parse(&read_from(self.audit_log(), mark)?))
     }
 }
 
-/// A line that is still being written is left for the next time.
-fn parse(text: &str) -> Vec<AuditEvent> {
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).map(AuditEvent).collect()
+/// The part of an audit log that was read. Tests look at the log many times a second, and it is megabytes
+/// long.
+#[derive(Debug, Default)]
+pub(crate) struct Audited {
+    /// Length of the lines that were read, in bytes.
+    length: u64,
+    events: Vec<AuditEvent>,
+}
+
+impl Audited {
+    /// Reads the lines that were written since. A line that is still being written is left for the next time.
+    fn read_on(&mut self, path: &Path) -> Result<()> {
+        let bytes = read_from(path, self.length)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.events.extend(parse(bytes.get(..whole).unwrap_or_default()));
+        self.length += whole as u64;
+        Ok(())
+    }
+}
+
+/// Returns a file's bytes after the first `mark`. None when there is no file.
+fn read_from(path: &Path, mark: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|mut log| {
+        log.seek(SeekFrom::Start(mark))?;
+        log.read_to_end(&mut bytes)
+    });
+    match read {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::file("read", path)(error)),
+        _ => Ok(bytes),
+    }
+}
+
+/// A line that is still being written is no event.
+fn parse(bytes: &[u8]) -> Vec<AuditEvent> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok()).map(AuditEvent::from).collect()
 }
 
 #[cfg(test)]
@@ -157,9 +187,28 @@ mod tests {
     #[test]
     fn the_disruptions_that_a_write_allows_are_read() {
         let line = |object: &str| format!(r#"{{"verb":"update","requestObject":{object}}}"#);
-        let allowed = |object: &str| parse(&line(object))[0].disruptions_allowed();
+        let allowed = |object: &str| parse(line(object).as_bytes())[0].disruptions_allowed();
         assert_eq!(allowed(r#"{"status":{"disruptionsAllowed":3}}"#), Some(3));
         assert_eq!(allowed("{}"), None);
+    }
+
+    #[test]
+    fn a_log_is_read_on_from_the_last_whole_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.json");
+        let mut audited = Audited::default();
+        let mut verbs = |text: &[u8]| {
+            std::fs::write(&path, text).unwrap();
+            audited.read_on(&path).unwrap();
+            audited.events.iter().map(|event| event.verb().to_owned()).collect::<Vec<_>>().join(" ")
+        };
+        let written =
+            "{\"verb\":\"get\"}\n{\"verb\":\"list\",\"user\":\"\u{e4}\"}\n{\"verb\":\"watch\"}\n".as_bytes();
+        // The second line ends in the middle of a character at first.
+        let half = written.iter().position(|byte| *byte == 0xc3).unwrap() + 1;
+        for (length, expected) in [(3, ""), (16, "get"), (half, "get"), (written.len(), "get list watch")] {
+            assert_eq!(verbs(&written[..length]), expected, "{length}");
+        }
     }
 
     #[test]
@@ -170,7 +219,7 @@ mod tests {
             "responseStatus":{"code":429},"requestReceivedTimestamp":"2026-11-20T10:00:00.000100Z",
             "stageTimestamp":"2026-11-20T10:00:00.012300Z"}"#
             .replace('\n', "");
-        let events = parse(&format!("{line}\n{{\"verb\":"));
+        let events = parse(format!("{line}\n{{\"verb\":").as_bytes());
         assert_eq!(events.len(), 1, "half a line is no event");
         let event = &events[0];
         assert_eq!((event.verb(), event.resource(), event.subresource()), ("create", "pods", "eviction"));

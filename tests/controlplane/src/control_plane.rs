@@ -1,10 +1,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 
 use crate::access::{Access, Credentials};
 use crate::apiserver::{ApiServer, Certificates};
+use crate::audit::Audited;
 use crate::builder::Builder;
 use crate::pki::write;
 use crate::port::Reservation;
@@ -24,6 +25,7 @@ pub struct ControlPlane {
     access: Access,
     config: kube::Config,
     audit_log: PathBuf,
+    pub(crate) audited: Mutex<Audited>,
     certificates: Certificates,
     network: Reservation,
     pod_range: u8,
@@ -63,6 +65,7 @@ impl ControlPlane {
             access,
             config,
             audit_log,
+            audited: Mutex::default(),
             certificates: parts.certificates,
             network: parts.network,
             pod_range: parts.pod_range,

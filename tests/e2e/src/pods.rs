@@ -127,6 +127,11 @@ impl Pods {
         self.namespace.name()
     }
 
+    /// The client of `admin`, whose connections the whole test shares.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// The pods.
     pub fn api(&self) -> Api<Pod> {
         Api::namespaced(self.client.clone(), self.namespace())

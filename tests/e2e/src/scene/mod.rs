@@ -153,7 +153,7 @@ impl Scene {
 
     /// The client of `admin`, who has every right.
     pub fn admin(&self) -> Client {
-        self.stage.client().unwrap()
+        self.pods.client().clone()
     }
 
     /// The client of `admin` that calls the API server at that place itself, past the kube-apiserver.
