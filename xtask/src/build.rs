@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context, bail};
 
-use crate::command::{cargo, output, root, run};
+use crate::{
+    command::{cargo, output, root, run},
+    suites::{self, Suite},
+};
 
 /// Folders of the builds.
 pub(crate) struct Built {
@@ -48,9 +51,27 @@ impl Profile {
 /// Fails when cargo or Go does.
 pub(crate) fn build(profile: Profile) -> anyhow::Result<Built> {
     let control_plane = start_control_plane()?;
-    run(cargo()?.args(["build", "--workspace", "--bins", "--examples"]).args(profile.arguments()))?;
-    let programs = target_folder()?.join(profile.folder());
+    let programs = build_programs(profile)?;
     Ok(Built { programs, control_plane: finish_control_plane(control_plane)? })
+}
+
+/// Builds the project's own programs, and returns their folder.
+fn build_programs(profile: Profile) -> anyhow::Result<PathBuf> {
+    run(cargo()?.args(["build", "--workspace", "--bins", "--examples"]).args(profile.arguments()))?;
+    Ok(target_folder()?.join(profile.folder()))
+}
+
+/// Builds everything that the tests need: the programs, and the test programs while Go still builds
+/// Kubernetes.
+///
+/// # Errors
+///
+/// Fails when cargo or Go does.
+pub(crate) fn build_tests() -> anyhow::Result<(Built, Vec<Suite>)> {
+    let control_plane = start_control_plane()?;
+    let programs = build_programs(Profile::Dev)?;
+    let suites = suites::build()?;
+    Ok((Built { programs, control_plane: finish_control_plane(control_plane)? }, suites))
 }
 
 /// Builds only Kubernetes, and returns the folder of its programs.

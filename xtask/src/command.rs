@@ -3,9 +3,15 @@
 use std::{
     path::PathBuf,
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context, bail};
+
+use crate::bounded::run_within;
+
+/// Maximum time of a command whose output is kept.
+const LIMIT: Duration = Duration::from_mins(30);
 
 /// The project's root: the folder from which cargo runs this, also after the project was moved.
 pub(crate) fn root() -> anyhow::Result<PathBuf> {
@@ -58,4 +64,14 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
         bail!("{command:?} failed: {}", output.status);
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Runs a command whose output is of interest only when it fails. The error is its output.
+pub(crate) fn silent(command: &mut Command) -> anyhow::Result<()> {
+    let ended = run_within(command, LIMIT)?;
+    if !ended.end.is_success() {
+        println!("{}", ended.text);
+        bail!("{}\n{}", ended.end, ended.text.trim());
+    }
+    Ok(())
 }

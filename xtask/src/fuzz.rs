@@ -8,11 +8,13 @@ use clap::Args;
 use crate::{
     build::target_folder,
     command::{cargo, root, run},
-    fuzzer::{CORPUS, Fuzzer, Outcome},
+    fuzzer::{Bound, CORPUS, Fuzzer, Outcome},
     prerequisites,
 };
 
-/// Seconds of each target in the short run, which is part of the tests.
+/// Number of inputs that the tests make for each target, from its corpus and always the same.
+const TESTED: usize = 20_000;
+/// Seconds of each target in the short run.
 const SHORT: u64 = 20;
 /// Seconds of each target in the long run.
 const LONG: u64 = 600;
@@ -43,10 +45,11 @@ impl Fuzz {
         }
         let targets = if self.targets.is_empty() { all } else { self.targets };
         let seconds = self.seconds.unwrap_or(if self.long { LONG } else { SHORT });
-        let outcome = fuzz(targets, seconds, self.keep)?;
-        println!("{outcome}");
-        if !outcome.failed.is_empty() {
-            bail!("failed: {}", outcome.failed.join(", "));
+        let Outcome { passed, failed } = fuzz(targets, Bound::Seconds(seconds), self.keep)?;
+        println!("{passed} passed, {} failed, 0 skipped", failed.len());
+        if !failed.is_empty() {
+            let names: Vec<String> = failed.into_iter().map(|failure| failure.name).collect();
+            bail!("failed: {}", names.join(", "));
         }
         Ok(())
     }
@@ -69,16 +72,16 @@ pub(crate) fn targets_of_tests(filter: Option<&str>) -> anyhow::Result<Vec<Strin
 ///
 /// Fails when the targets cannot be built or started.
 pub(crate) fn short_run(targets: Vec<String>) -> anyhow::Result<Outcome> {
-    fuzz(targets, SHORT, false)
+    fuzz(targets, Bound::Inputs(TESTED), false)
 }
 
-fn fuzz(targets: Vec<String>, seconds: u64, keep: bool) -> anyhow::Result<Outcome> {
+fn fuzz(targets: Vec<String>, bound: Bound, keep: bool) -> anyhow::Result<Outcome> {
     prerequisites::ensure_for_fuzzing()?;
     let root = root()?;
     build(&root)?;
     let folder = target_folder()?;
     let program = folder.join("debug/examples/fuzz");
-    Fuzzer { program, root, found: folder.join("fuzz"), seconds, keep }.run_all(targets)
+    Fuzzer { program, root, found: folder.join("fuzz"), bound, keep }.run_all(targets)
 }
 
 /// Returns the names of all targets.

@@ -1,21 +1,21 @@
 //! Runs of libFuzzer, as many at once as there are cores.
 
 use std::{
-    fmt,
-    fs::{self, File},
-    io::{self, BufRead, BufReader},
+    fs, io,
     num::NonZero,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Mutex,
     thread,
+    time::Duration,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::{
-    command::run,
+    bounded::{Ended, run_within},
     fuzz_corpus::{replace_found, richest, words_of_seeds},
+    report::Failure,
 };
 
 /// Folder of the inputs that earlier runs found, one folder for each target.
@@ -27,8 +27,13 @@ const KEPT_BYTES: usize = 1024;
 /// Maximum number of a target's inputs in the corpus, seeds aside: more would be hundreds of files that
 /// nobody reads, and a run finds them again within seconds.
 const KEPT: usize = 5;
-/// Maximum seconds of one input.
-const INPUT_SECONDS: u64 = 10;
+/// Maximum seconds of one input. libFuzzer measures the wall clock, and the machine can be busy.
+const INPUT_SECONDS: u64 = 30;
+/// Time that a target may take beyond its seconds, or for a fixed number of inputs. The slowest target needs
+/// a tenth of it.
+const SPARE: Duration = Duration::from_mins(5);
+/// Maximum time in which the inputs of a target are compared.
+const MERGE_LIMIT: Duration = Duration::from_mins(30);
 /// Maximum memory of a target in MiB.
 const MEMORY_MIB: u64 = 2048;
 /// Maximum number of lines that are printed of the log of a target that failed.
@@ -41,13 +46,17 @@ const SMALL_STACK: &str = r#"ulimit -s 2048 && exec "$0" "$@""#;
 pub(crate) struct Outcome {
     pub(crate) passed: usize,
     /// Targets with an input that failed.
-    pub(crate) failed: Vec<String>,
+    pub(crate) failed: Vec<Failure>,
 }
 
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} passed, {} failed, 0 skipped", self.passed, self.failed.len())
-    }
+/// End of a target's run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bound {
+    /// After this many seconds. Each run finds other inputs.
+    Seconds(u64),
+    /// After the corpus and this many inputs made from it. Each run makes the same inputs, whatever the
+    /// machine's load is.
+    Inputs(usize),
 }
 
 /// Runner of targets.
@@ -57,8 +66,7 @@ pub(crate) struct Fuzzer {
     pub(crate) root: PathBuf,
     /// Folder of the inputs that this run finds.
     pub(crate) found: PathBuf,
-    /// Seconds of each target.
-    pub(crate) seconds: u64,
+    pub(crate) bound: Bound,
     /// True when the corpus in the repository is replaced.
     pub(crate) keep: bool,
 }
@@ -76,13 +84,10 @@ impl Fuzzer {
             loop {
                 let next = left.lock().ok().and_then(|mut left| left.next());
                 let Some(target) = next else { return Ok(()) };
-                let passed = self.run(&target)?;
+                let failure = self.run(&target)?;
                 if let Ok(mut outcome) = outcome.lock() {
-                    if passed {
-                        outcome.passed += 1;
-                    } else {
-                        outcome.failed.push(target);
-                    }
+                    outcome.passed += usize::from(failure.is_none());
+                    outcome.failed.extend(failure);
                 }
             }
         };
@@ -95,26 +100,49 @@ impl Fuzzer {
         Ok(outcome.into_inner().unwrap_or_default())
     }
 
-    /// Runs one target. False when an input failed: libFuzzer writes it beside the log and names it.
-    fn run(&self, target: &str) -> anyhow::Result<bool> {
+    /// Runs one target. Returns the failure when an input failed: libFuzzer writes that input beside the log.
+    fn run(&self, target: &str) -> anyhow::Result<Option<Failure>> {
         let (corpus, found) = (self.root.join(CORPUS).join(target), self.found.join(target));
+        if matches!(self.bound, Bound::Inputs(_)) && found.exists() {
+            // What an earlier run found would be the beginning of other inputs.
+            fs::remove_dir_all(&found).with_context(|| format!("cannot remove {}", found.display()))?;
+        }
         fs::create_dir_all(&found).with_context(|| format!("cannot make {}", found.display()))?;
         let words = self.found.join(format!("{target}.words"));
         fs::write(&words, words_of_seeds(&corpus)?)?;
-        let log = self.found.join(format!("{target}.log"));
-        let mut fuzz = self.command(target, &log)?;
-        fuzz.arg(format!("-max_total_time={}", self.seconds))
-            .arg(format!("-max_len={INPUT_BYTES}"))
+        let mut fuzz = self.command(target);
+        let limit = match self.bound {
+            Bound::Seconds(seconds) => {
+                fuzz.arg(format!("-max_total_time={seconds}")).args([&found, &corpus]);
+                Duration::from_secs(seconds) + SPARE
+            }
+            Bound::Inputs(made) => {
+                // In the order of their names: that of a folder differs between checkouts.
+                let mut known = fs::read_dir(&corpus)?.map(|entry| Ok(entry?.path().display().to_string()));
+                let mut known = known.by_ref().collect::<io::Result<Vec<_>>>()?;
+                known.sort();
+                let seeds = self.found.join(format!("{target}.seeds"));
+                fs::write(&seeds, known.join(","))?;
+                fuzz.arg(format!("-runs={}", known.len() + made))
+                    .args(["-seed=1", "-reload=0"])
+                    .arg(format!("-seed_inputs=@{}", seeds.display()))
+                    .arg(&found);
+                SPARE
+            }
+        };
+        fuzz.arg(format!("-max_len={INPUT_BYTES}"))
             .arg(format!("-dict={}", words.display()))
             .arg(format!("-artifact_prefix={}/{target}-", self.found.display()))
-            .arg("-print_final_stats=1")
-            .args([&found, &corpus]);
-        let passed = fuzz.status().with_context(|| format!("{target} did not start"))?.success();
-        report(target, passed, &log)?;
+            .arg("-print_final_stats=1");
+        let ended = run_within(&mut fuzz, limit)?;
+        let log = self.found.join(format!("{target}.log"));
+        fs::write(&log, &ended.text).with_context(|| format!("cannot write {}", log.display()))?;
+        let failure = report(target, &ended, &log);
+        let passed = failure.is_none();
         if passed && self.keep {
             self.keep(target, &corpus, &found)?;
         }
-        Ok(passed)
+        Ok(failure)
     }
 
     /// Replaces the inputs in the repository.
@@ -127,17 +155,19 @@ impl Fuzzer {
         fs::create_dir_all(&merged)?;
         // libFuzzer would go on with a merge that was interrupted.
         fs::write(&control, "")?;
-        let mut merge = self.command(target, &self.found.join(format!("{target}.merge.log")))?;
+        let mut merge = self.command(target);
         // Inputs that reach new branches, not those that only take them more often.
         merge.args(["-set_cover_merge=1", "-use_counters=0", "-use_cmp=0"]);
         merge.arg(format!("-max_len={KEPT_BYTES}"));
         merge.arg(format!("-merge_control_file={}", control.display()));
-        run(merge.args([merged.as_path(), corpus, found]))?;
+        let ended = run_within(merge.args([merged.as_path(), corpus, found]), MERGE_LIMIT)?;
+        if !ended.end.is_success() {
+            bail!("the inputs of {target} were not merged: {}\n{}", ended.end, ended.text);
+        }
         replace_found(corpus, &richest(&fs::read_to_string(&control)?, KEPT)?)
     }
 
-    fn command(&self, target: &str, log: &Path) -> anyhow::Result<Command> {
-        let log = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    fn command(&self, target: &str) -> Command {
         let mut command = Command::new("sh");
         command
             .args(["-c", SMALL_STACK])
@@ -145,25 +175,24 @@ impl Fuzzer {
             .env("FUZZ_TARGET", target)
             .arg(format!("-timeout={INPUT_SECONDS}"))
             .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log);
-        Ok(command)
+            .stdin(Stdio::null());
+        command
     }
 }
 
-/// Prints the result of a target, with the end of its log when an input failed.
-fn report(target: &str, passed: bool, log: &Path) -> anyhow::Result<()> {
-    let lines = BufReader::new(File::open(log)?).lines().collect::<io::Result<Vec<_>>>();
-    let lines = lines.unwrap_or_default();
+/// Prints the result of a target. Returns the failure with the end of its log when an input failed.
+fn report(target: &str, ended: &Ended, log: &Path) -> Option<Failure> {
+    let lines: Vec<&str> = ended.text.lines().collect();
     let executions = lines.iter().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     let executions = executions.unwrap_or("?").trim();
-    println!("{target}: {}, {executions} executions", if passed { "passed" } else { "FAILED" });
-    if !passed {
-        let cause = lines.iter().position(|line| line.contains("panicked") || line.contains("ERROR"));
-        let shown = lines.iter().skip(cause.unwrap_or(lines.len().saturating_sub(SHOWN)));
-        shown.take(SHOWN).for_each(|line| println!("    {line}"));
-        println!("    all output: {}", log.display());
+    println!("{target}: {}, {executions} executions, {:.1} s", ended.end, ended.took.as_secs_f64());
+    if ended.end.is_success() {
+        return None;
     }
-    Ok(())
+    let cause = lines.iter().position(|line| line.contains("panicked") || line.contains("ERROR"));
+    let shown = lines.iter().skip(cause.unwrap_or(lines.len().saturating_sub(SHOWN))).take(SHOWN);
+    let first = [ended.end.to_string(), format!("all output: {}", log.display())];
+    let lines: Vec<String> = first.into_iter().chain(shown.map(ToString::to_string)).collect();
+    println!("    {}", lines.join("\n    "));
+    Some(Failure { name: target.to_owned(), lines, again: format!("cargo xtask test {target}") })
 }

@@ -4,7 +4,8 @@ use clap::Args;
 
 use crate::{
     attack,
-    command::{cargo, run},
+    build::target_folder,
+    command::{cargo, command, silent},
 };
 
 /// Write the files that are made from the code, or check that they are up to date.
@@ -31,17 +32,18 @@ pub(crate) fn check() -> anyhow::Result<()> {
     attack::check()
 }
 
-/// Makes the pages whose table is held by a crate, each by an example of that crate.
+/// Examples of the crates that hold the table of a page. Each makes its page.
+const PAGES: [&str; 3] = ["reference", "callers", "differences"];
+
+/// Makes the pages whose table is held by a crate.
 fn generate(arguments: &[&str]) -> anyhow::Result<()> {
-    let pages = [
-        ("evacuation-protocol", "reference"),
-        ("evacuation-gateway", "callers"),
-        ("machinery-conformance", "differences"),
-    ];
-    for (package, example) in pages {
-        let mut generator = cargo()?;
-        generator.args(["run", "--quiet", "--package", package, "--example", example, "--"]);
-        run(generator.args(arguments))?;
+    // Of the whole workspace, so that dependencies are not built again with the features of one package.
+    let mut build = cargo()?;
+    build.args(["build", "--quiet", "--workspace"]);
+    silent(build.args(PAGES.iter().flat_map(|page| ["--example", page])))?;
+    for page in PAGES {
+        let example = target_folder()?.join("debug/examples").join(page);
+        silent(command(&example.display().to_string())?.args(arguments))?;
     }
     Ok(())
 }

@@ -6,7 +6,9 @@
 
 mod attack;
 mod bench;
+mod bounded;
 mod build;
+mod changed;
 mod check;
 mod command;
 mod conformance;
@@ -17,12 +19,20 @@ mod fuzz_corpus;
 mod fuzzer;
 mod generate;
 mod krew;
+mod libtest;
+mod load;
 mod model;
+mod passed;
 mod prerequisites;
+mod report;
+mod runner;
+mod selection;
 mod suites;
 mod test;
 mod tokens;
 mod words;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -43,7 +53,7 @@ enum Command {
     /// Walk every state of the model of the protocol.
     Model(model::Model),
     /// Format, lints, documentation, licences: what CI checks besides the tests.
-    Check,
+    Check(check::Check),
     /// Check the comments: their length, and the words with which they open.
     Words,
     /// Compare the machinery's example kind with a custom resource of the same schema.
@@ -60,12 +70,21 @@ enum Command {
     Krew(krew::Krew),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Xtask::parse().command {
+fn main() -> ExitCode {
+    if let Err(error) = run(Xtask::parse().command) {
+        // The words alone: a backtrace would push the report of a run out of sight.
+        eprintln!("error: {error:#}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
         Command::Demo(demo) => demo.run(),
         Command::Test(test) => test.run(),
         Command::Model(model) => model.run(),
-        Command::Check => check::check(),
+        Command::Check(check) => check.run(),
         Command::Words => words::check(&command::root()?),
         Command::Conformance(conformance) => conformance.run(),
         Command::Attack(catalogue) => catalogue.run(),

@@ -1,113 +1,89 @@
-//! Test programs that cargo built, and their runs side by side.
+//! Test programs that cargo built.
 
 use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Mutex, PoisonError},
-    thread,
-    time::Instant,
+    time::Duration,
 };
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use crate::command::cargo;
+use crate::command::{cargo, root};
 
 /// Tests of an end-to-end suite that run at once: most of their time they wait for the cluster.
 const END_TO_END_THREADS: &str = "6";
 /// Tests of a suite of the lane [`Lane::Alone`] that run at once: while six control planes start, a gateway
 /// takes longer than the second that it has for a call.
 const ALONE_THREADS: &str = "3";
+/// Maximum time of a program of the lane [`Lane::Quick`]: five times that of the longest on two cores.
+const QUICK_LIMIT: Duration = Duration::from_mins(10);
+/// Maximum time of an end-to-end suite: over twice that of the longest on two cores.
+const END_TO_END_LIMIT: Duration = Duration::from_mins(20);
 
 /// A test program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Suite {
-    name: String,
+    /// The word before `::` with which `cargo xtask test` selects it: the name of a test target, else that of
+    /// the package's folder.
+    pub(crate) name: String,
+    /// Folder, target and kind.
+    pub(crate) title: String,
     program: PathBuf,
     /// The package's folder, in which cargo runs it.
     folder: PathBuf,
-    lane: Lane,
+    /// The same below the project's root.
+    pub(crate) package: PathBuf,
+    pub(crate) lane: Lane,
 }
 
-/// The suites of one lane run one after another. The lanes with a control plane run side by side.
+/// Suites that run in one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lane {
-    /// No control plane. This lane runs before the others, so that no suite misses its time limits.
+pub(crate) enum Lane {
+    /// No cluster. One suite after the other, so that none misses its time limits.
     Quick,
-    /// Scenarios on a shared platform.
-    Scenarios,
-    /// Scenarios that disturb their platforms.
-    Faults,
+    /// A cluster. Two suites at once: each waits most of its time.
+    EndToEnd,
     /// Scenarios whose outcome depends on a limit of the kube-apiserver's own, such as the second that it
-    /// gives a webhook. This lane runs after the others, because they use the whole CPU.
+    /// gives a webhook. One suite after the other.
     Alone,
     /// Programs of others, which take long to build. This lane runs only when it is asked for.
     Long,
 }
 
-/// End-to-end suites of the lane [`Lane::Faults`].
-const FAULTS: &[&str] = &["bridges", "clocks", "outages"];
 /// End-to-end suites of the lane [`Lane::Alone`].
 const ALONE: &[&str] = &["attacks", "gateway"];
 /// End-to-end suites of the lane [`Lane::Long`].
 const LONG: &[&str] = &["callers", "go_clients"];
+/// The longest end-to-end suites, which start first so that a stage does not end with a long one alone. The
+/// others follow by name.
+const LONGEST: &[&str] =
+    &["outages", "memory", "attacks", "drain", "clocks", "ways_out", "apps", "kubectl", "bridges"];
 
-/// The results of a run.
-#[derive(Debug, Default)]
-pub(crate) struct Results {
-    pub(crate) tally: Tally,
-    pub(crate) failed: Vec<String>,
-}
-
-/// The numbers that the test programs reported, added up.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) passed: u64,
-    pub(crate) failed: u64,
-    pub(crate) ignored: u64,
-}
-
-impl Tally {
-    /// Adds a line such as `test result: ok. 6 passed; 0 failed; 1 ignored; ...`; other lines change nothing.
-    pub(crate) fn add(&mut self, line: &str) {
-        let Some(result) = line.strip_prefix("test result: ") else {
-            return;
-        };
-        let counts = result.split_once(". ").map_or("", |(_, counts)| counts);
-        for count in counts.split("; ") {
-            let Some((number, what)) = count.split_once(' ') else {
-                continue;
-            };
-            let Ok(number) = number.parse::<u64>() else {
-                continue;
-            };
-            match what {
-                "passed" => self.passed += number,
-                "failed" => self.failed += number,
-                "ignored" => self.ignored += number,
-                _ => {}
-            }
-        }
-    }
-}
-
-/// Builds all test programs.
+/// Builds all test programs, and returns them in the order in which they run.
 ///
 /// # Errors
 ///
 /// Fails when cargo fails.
 pub(crate) fn build() -> anyhow::Result<Vec<Suite>> {
+    let root = root()?;
     let mut build = cargo()?;
     build.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
     let output = build.stderr(Stdio::inherit()).output().context("cargo test did not start")?;
     if !output.status.success() {
         bail!("cargo test --no-run failed: {}", output.status);
     }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(suite).collect())
+    let mut suites: Vec<Suite> =
+        String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| suite(line, &root)).collect();
+    suites.sort_by_cached_key(|suite| {
+        let longest = LONGEST.iter().position(|name| suite.lane != Lane::Quick && *name == suite.name);
+        (longest.unwrap_or(LONGEST.len()), suite.title.clone())
+    });
+    Ok(suites)
 }
 
 /// The test program that a line of cargo's describes, if any.
-fn suite(message: &str) -> Option<Suite> {
+fn suite(message: &str, root: &Path) -> Option<Suite> {
     let message: Value = serde_json::from_str(message).ok()?;
     let program = PathBuf::from(message.get("executable")?.as_str()?);
     let is_test = message.pointer("/profile/test")?.as_bool()?;
@@ -115,130 +91,85 @@ fn suite(message: &str) -> Option<Suite> {
     let target = message.pointer("/target/name")?.as_str()?;
     let kind = message.pointer("/target/kind/0")?.as_str()?;
     let lane = match (folder.ends_with("tests/e2e"), kind) {
-        (true, "test") if FAULTS.contains(&target) => Lane::Faults,
         (true, "test") if ALONE.contains(&target) => Lane::Alone,
         (true, "test") if LONG.contains(&target) => Lane::Long,
-        (true, "test") => Lane::Scenarios,
+        (true, "test") => Lane::EndToEnd,
         _ => Lane::Quick,
     };
-    let title = format!("{} {target} ({kind})", folder.file_name()?.to_string_lossy());
-    is_test.then_some(Suite { name: title, program, folder, lane })
-}
-
-/// Runs the suites, and prints the output of each when it ends.
-///
-/// # Errors
-///
-/// Fails when one cannot be started.
-pub(crate) fn run(
-    suites: &[Suite],
-    long: bool,
-    filter: Option<&str>,
-    environment: &[(&str, &Path)],
-) -> anyhow::Result<Results> {
-    let results = Mutex::new(Results::default());
-    let run_lane = |lane| {
-        suites
-            .iter()
-            .filter(|suite| suite.lane == lane)
-            .try_for_each(|suite| suite.run(filter, environment, &results))
-    };
-    run_lane(Lane::Quick)?;
-    thread::scope(|scope| {
-        let lanes = [Lane::Faults, Lane::Scenarios].map(|lane| {
-            let run_lane = &run_lane;
-            scope.spawn(move || run_lane(lane))
-        });
-        for lane in lanes {
-            lane.join().map_err(|_| anyhow::anyhow!("a lane of tests panicked"))??;
-        }
-        anyhow::Ok(())
-    })?;
-    run_lane(Lane::Alone)?;
-    if long {
-        run_lane(Lane::Long)?;
-    }
-    Ok(results.into_inner().unwrap_or_else(PoisonError::into_inner))
+    let last = folder.file_name()?.to_string_lossy().into_owned();
+    let title = format!("{last} {target} ({kind})");
+    let name = if kind == "test" { target.to_owned() } else { last };
+    let package = folder.strip_prefix(root).unwrap_or(&folder).to_owned();
+    is_test.then_some(Suite { name, title, program, folder, package, lane })
 }
 
 impl Suite {
-    fn run(
-        &self,
-        filter: Option<&str>,
-        environment: &[(&str, &Path)],
-        results: &Mutex<Results>,
-    ) -> anyhow::Result<()> {
+    /// Returns the program with its arguments, and its limit of time.
+    pub(crate) fn command(&self, filter: Option<&str>, environment: &[(&str, &Path)]) -> (Command, Duration) {
         let mut command = Command::new(&self.program);
-        match self.lane {
-            Lane::Quick => {}
-            Lane::Alone => {
-                command.env("RUST_TEST_THREADS", ALONE_THREADS);
-            }
-            Lane::Scenarios | Lane::Faults | Lane::Long => {
-                command.env("RUST_TEST_THREADS", END_TO_END_THREADS);
-            }
-        }
-        let (output, log) = std::io::pipe()?;
-        command
-            .args(filter)
-            .current_dir(&self.folder)
-            .env("CARGO_MANIFEST_DIR", &self.folder)
-            .envs(environment.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log);
-        let began = Instant::now();
-        let mut child = command.spawn().with_context(|| format!("{} did not start", self.name))?;
-        // The program then holds the only other ends of the pipe.
-        drop(command);
-        let text = std::io::read_to_string(output)?;
-        let status = child.wait()?;
-        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-        for line in text.lines() {
-            results.tally.add(line);
-        }
-        println!("== {}: {status}, {} s\n{text}", self.name, began.elapsed().as_secs());
-        if !status.success() {
-            results.failed.push(self.name.clone());
-        }
-        Ok(())
+        command.args(filter).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        command.envs(environment.iter().copied());
+        let threads = match self.lane {
+            Lane::Quick => return (command, QUICK_LIMIT),
+            Lane::Alone => ALONE_THREADS,
+            Lane::EndToEnd | Lane::Long => END_TO_END_THREADS,
+        };
+        command.env("RUST_TEST_THREADS", threads);
+        (command, END_TO_END_LIMIT)
+    }
+
+    /// Returns the command that repeats a test of this suite, or all of them.
+    pub(crate) fn again(&self, test: Option<&str>) -> String {
+        let long = if self.lane == Lane::Long { "--long " } else { "" };
+        let test = test.map(|test| format!("::{test}")).unwrap_or_default();
+        format!("cargo xtask test {long}{}{test}", self.name)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Returns a line of cargo's about a program.
+    pub(super) fn line(folder: &str, kind: &str, name: &str, test: bool) -> String {
+        serde_json::json!({
+            "reason": "compiler-artifact", "manifest_path": format!("/p/{folder}/Cargo.toml"),
+            "target": {"kind": [kind], "name": name}, "profile": {"test": test}, "executable": "/t/x",
+        })
+        .to_string()
+    }
+
+    /// Returns a suite below the root `/p`.
+    pub(crate) fn suite(folder: &str, kind: &str, name: &str) -> Suite {
+        super::suite(&line(folder, kind, name, true), Path::new("/p"))
+            .expect("cargo describes a test program")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn the_results_of_all_test_programs_are_added_up() {
-        let mut tally = Tally::default();
-        tally.add(
-            "test result: ok. 6 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
-        );
-        tally.add("test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 4 filtered out; finished in 1.2s");
-        tally.add("test a::b ... ok");
-        assert_eq!(tally, Tally { passed: 8, failed: 3, ignored: 1 });
-    }
+    use super::{testing::line, *};
 
     #[test]
     fn a_test_program_is_found_in_what_cargo_says_and_has_its_lane() {
-        let line = |folder: &str, kind: &str, name: &str, test: bool| {
-            serde_json::json!({
-                "reason": "compiler-artifact", "manifest_path": format!("/p/{folder}/Cargo.toml"),
-                "target": {"kind": [kind], "name": name}, "profile": {"test": test}, "executable": "/t/x",
-            })
-            .to_string()
-        };
-        let lane_of = |message: &str| suite(message).map(|suite| suite.lane);
-        assert_eq!(lane_of(&line("tests/e2e", "test", "outages", true)), Some(Lane::Faults));
-        assert_eq!(lane_of(&line("tests/e2e", "test", "kubectl", true)), Some(Lane::Scenarios));
+        let lane_of = |message: &str| suite(message, Path::new("/p")).map(|suite| suite.lane);
+        assert_eq!(lane_of(&line("tests/e2e", "test", "outages", true)), Some(Lane::EndToEnd));
+        assert_eq!(lane_of(&line("tests/e2e", "test", "kubectl", true)), Some(Lane::EndToEnd));
         assert_eq!(lane_of(&line("tests/e2e", "test", "gateway", true)), Some(Lane::Alone));
-        assert_eq!(lane_of(&line("tests/e2e", "test", "clients", true)), Some(Lane::Scenarios));
+        assert_eq!(lane_of(&line("tests/e2e", "test", "clients", true)), Some(Lane::EndToEnd));
         assert_eq!(lane_of(&line("tests/e2e", "test", "callers", true)), Some(Lane::Long));
         assert_eq!(lane_of(&line("tests/e2e", "test", "go_clients", true)), Some(Lane::Long));
         assert_eq!(lane_of(&line("tests/e2e", "lib", "evacuation_e2e", true)), Some(Lane::Quick));
         assert_eq!(lane_of(&line("apiserver", "test", "rules", true)), Some(Lane::Quick));
         assert_eq!(lane_of(&line("apiserver", "bin", "evacuation-apiserver", false)), None);
         assert_eq!(lane_of(r#"{"reason":"build-finished","success":true}"#), None);
+    }
+
+    #[test]
+    fn the_command_that_repeats_a_test_names_its_suite_and_its_stage() {
+        let again = |name: &str| testing::suite("tests/e2e", "test", name).again(Some("a::b"));
+        assert_eq!(again("drain"), "cargo xtask test drain::a::b");
+        assert_eq!(again("callers"), "cargo xtask test --long callers::a::b");
+        assert_eq!(testing::suite("protocol", "lib", "x").again(None), "cargo xtask test protocol");
     }
 }

@@ -1,47 +1,176 @@
 //! `cargo xtask test`
 
+use std::time::Duration;
+
 use anyhow::bail;
 use clap::Args;
 
 use crate::{
-    build::{Profile, build},
-    command::{cargo, run},
-    fuzz, prerequisites, suites,
+    bounded::run_within,
+    build::build_tests,
+    changed::Change,
+    check,
+    command::cargo,
+    fuzz,
+    libtest::Tally,
+    load::Load,
+    prerequisites,
+    report::Report,
+    runner::{Results, Runner},
+    selection::Selection,
+    suites::Lane,
 };
 
-/// Run all tests, and then each target of the fuzzer for 20 seconds.
+/// End-to-end suites that run at once.
+const AT_ONCE: usize = 2;
+/// Maximum time of all doc tests.
+const DOC_TESTS_LIMIT: Duration = Duration::from_mins(15);
+
+/// Run all tests, and then a fixed number of inputs of each target of the fuzzer.
 #[derive(Args)]
 pub(crate) struct Test {
     /// Also the tests with real programs of others: descheduler, VPA updater, kubectl 1.32. They are built
     /// first, which takes 10 minutes or more.
     #[arg(long)]
     long: bool,
-    /// Only the tests whose names contain this, and no fuzzer unless it is `fuzz` or the name of a target.
+    /// Also all checks of `cargo xtask check`: those that take seconds come first and end the run when one
+    /// fails, then the lints, the tests, and the others.
+    #[arg(long)]
+    checks: bool,
+    /// Run the selected tests this often, such as a new test before it is handed in.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "filter")]
+    repeat: u32,
+    /// Busy loops beside the tests, each of which takes the time of a core. Limits of time grow with them.
+    #[arg(long, value_name = "K", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=64))]
+    load: u32,
+    /// Only the suites that a change can touch: of the working tree since the last common commit of HEAD and
+    /// BASE, which is `main` if not given. Names what it leaves out, doc tests and the fuzzer among it.
+    #[arg(long, value_name = "BASE", num_args = 0..=1, default_missing_value = "main", conflicts_with_all = ["filter", "long"])]
+    changed: Option<String>,
+    /// A suite, `SUITE::NAME` for tests of a suite, or a part of the names of tests in all suites. A suite
+    /// is a test target such as `drain`, or a package's folder such as `protocol`. The fuzzer runs for `fuzz`
+    /// or the name of a target.
     filter: Option<String>,
 }
 
 impl Test {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let change = self.changed.as_deref().map(Change::since).transpose()?;
+        let filter = self.filter.as_deref();
+        let targets = if change.is_some() { Vec::new() } else { fuzz::targets_of_tests(filter)? };
+        let mut run = Run::default();
+        if self.checks {
+            check::cheap(&mut run.report);
+            if run.report.has_failed() {
+                return run.report.end("nothing else ran");
+            }
+        }
         prerequisites::ensure_for_tests()?;
-        let built = build(Profile::Dev)?;
+        if self.checks {
+            check::lints(&mut run.report);
+        }
+        let is_target = targets.iter().any(|target| Some(target.as_str()) == filter);
+        let left_out = if is_target { None } else { run.tests(&self, change)? };
+        run.fuzz(targets);
+        if self.checks {
+            check::rest(&mut run.report);
+        }
+        let Tally { passed, failed, ignored } = run.results.tally;
+        if filter.is_some() && !run.report.has_failed() && passed == 0 && run.targets == 0 {
+            bail!("no test and no target of the fuzzer has the name {}", filter.unwrap_or_default());
+        }
+        let left_out = left_out.map(|names| format!("left out: {names}\n")).unwrap_or_default();
+        run.report.end(&format!("{left_out}{passed} passed, {failed} failed, {ignored} skipped"))
+    }
+}
+
+/// A run of the tests.
+#[derive(Default)]
+struct Run {
+    report: Report,
+    results: Results,
+    /// Number of the fuzzer's targets that ran.
+    targets: usize,
+}
+
+impl Run {
+    /// Builds and runs the tests. Returns what was left out, for a change.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the build does, with the report.
+    fn tests(&mut self, options: &Test, change: Option<Change>) -> anyhow::Result<Option<String>> {
+        let filter = options.filter.as_deref();
+        let Some((built, suites)) = self.report.stage("build", "cargo xtask test", |_| build_tests()) else {
+            self.report.end("0 passed, 0 failed, 0 skipped")?;
+            return Ok(None);
+        };
         let environment =
             [("CONTROLPLANE_BIN", built.control_plane.as_path()), ("EVACUATION_BIN", &built.programs)];
-        let results = suites::run(&suites::build()?, self.long, self.filter.as_deref(), &environment)?;
-        let mut examples = cargo()?;
-        run(examples.args(["test", "--workspace", "--doc", "--quiet"]).args(&self.filter))?;
-        let suites::Tally { passed, failed, ignored } = results.tally;
-        println!("{passed} passed, {failed} failed, {ignored} skipped");
-        let mut failed = results.failed;
-        let targets = fuzz::targets_of_tests(self.filter.as_deref())?;
-        if !targets.is_empty() {
-            println!("== fuzz");
+        let selection = match (filter, change) {
+            (Some(filter), _) => Selection::of(filter, &suites),
+            (None, Some(change)) => Selection::Changed(change),
+            (None, None) => Selection::All,
+        };
+        let patience = 1 + options.load.div_ceil(2);
+        let runner = Runner { suites: &suites, selection, environment: &environment, patience };
+        let load = Load::start(options.load);
+        for _ in 0..options.repeat {
+            self.lane("tests without a cluster", &runner, Lane::Quick, 1);
+            self.lane("end to end", &runner, Lane::EndToEnd, AT_ONCE);
+            self.lane("end to end, alone", &runner, Lane::Alone, 1);
+            if options.long {
+                self.lane("programs of others", &runner, Lane::Long, 1);
+            }
+        }
+        drop(load);
+        match runner.selection {
+            Selection::Suite(..) => Ok(None),
+            Selection::Changed(_) => Ok(Some(format!("doc tests, fuzz, {}", runner.left_out().join(", ")))),
+            Selection::All | Selection::Tests(_) => {
+                self.doc_tests(filter);
+                Ok(None)
+            }
+        }
+    }
+
+    fn lane(&mut self, name: &'static str, runner: &Runner<'_>, lane: Lane, at_once: usize) {
+        let results = &mut self.results;
+        self.report.stage(name, "cargo xtask test", |failures| {
+            let Results { tally, failures: failed } = runner.run(lane, at_once);
+            results.tally.add_all(&tally);
+            failures.extend(failed);
+            Ok(())
+        });
+    }
+
+    /// Runs the examples of the documentation as one suite.
+    fn doc_tests(&mut self, filter: Option<&str>) {
+        let results = &mut self.results;
+        self.report.stage("doc tests", "cargo test --workspace --doc", |failures| {
+            let mut examples = cargo()?;
+            examples.args(["test", "--workspace", "--doc", "--quiet", "--no-fail-fast"]).args(filter);
+            let ended = run_within(&mut examples, DOC_TESTS_LIMIT)?;
+            println!("{}", ended.text);
+            results.add("doc", &ended, |test| {
+                let test = test.map(|test| format!(" '{test}'")).unwrap_or_default();
+                format!("cargo test --workspace --doc{test}")
+            });
+            failures.append(&mut results.failures);
+            Ok(())
+        });
+    }
+
+    fn fuzz(&mut self, targets: Vec<String>) {
+        if targets.is_empty() {
+            return;
+        }
+        self.targets = targets.len();
+        self.report.stage("fuzz", "cargo xtask test fuzz", |failures| {
             let fuzzed = fuzz::short_run(targets)?;
-            println!("{fuzzed}");
-            failed.extend(fuzzed.failed.iter().map(|target| format!("fuzz {target}")));
-        }
-        if !failed.is_empty() {
-            bail!("failed: {}", failed.join(", "));
-        }
-        Ok(())
+            println!("{} targets passed, {} failed", fuzzed.passed, fuzzed.failed.len());
+            failures.extend(fuzzed.failed);
+            Ok(())
+        });
     }
 }
