@@ -124,7 +124,7 @@ fn cargo_deny() -> anyhow::Result<PathBuf> {
     if !works(&own) {
         eprintln!("installing cargo-deny {CARGO_DENY} (cargo install)");
         let mut install = cargo()?;
-        // The development profile is built in a third of the time, and the check takes a second.
+        // Its release profile has link-time optimisation, which a check of a second does not need.
         install.args(["install", "--debug", "cargo-deny", "--locked", "--version", CARGO_DENY]);
         run(install.arg("--root").arg(&tools))?;
     }
