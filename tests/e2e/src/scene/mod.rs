@@ -115,8 +115,8 @@ impl Scene {
         Self::on(Stage::Shared(shared().await.unwrap()), prefix).await
     }
 
-    /// The same, where the first scene starts the platform with these options.
-    pub async fn with(prefix: &str, options: fn() -> PlatformOptions) -> Self {
+    /// The same, where all scenes of the binary give the platform these options.
+    pub async fn with(prefix: &str, options: impl FnOnce() -> PlatformOptions) -> Self {
         Self::on(Stage::Shared(shared_with(options).await.unwrap()), prefix).await
     }
 

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use evacuation_e2e::Scene;
 
+use crate::stage::Stage;
+
 /// Folder of the manifests.
 fn deploy() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").canonicalize().unwrap()
@@ -43,7 +45,7 @@ fn arguments(rendered: &str, deployment: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_component_renders_beside_the_base_and_its_flags_reach_the_processes() {
-    let scene = Scene::new("manifests").await;
+    let stage = Stage::new("manifests").await;
     let mut names: Vec<String> = std::fs::read_dir(deploy().join("components"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -51,7 +53,7 @@ async fn every_component_renders_beside_the_base_and_its_flags_reach_the_process
     names.sort_unstable();
     assert!(!names.is_empty());
     for name in &names {
-        let rendered = rendered(&scene, name).await;
+        let rendered = rendered(&stage, name).await;
         let flag = match name.as_str() {
             "gateway-attestation" => Some(("evacuation-gateway", "--require-attestation")),
             "webhook-tokens" => Some((
