@@ -13,8 +13,6 @@ pub(crate) enum Unasked {
     ApiDown,
     /// An outage lasts.
     Outage(WayOut),
-    /// The evacuation API rejected the entry.
-    Rejected,
     /// The pod could not be read.
     PodUnread,
     /// All users together have too many calls in progress.
@@ -29,7 +27,6 @@ impl Unasked {
             Self::Late => "late",
             Self::ApiDown => "api_down",
             Self::Outage(way) => way.as_str(),
-            Self::Rejected => "rejected",
             Self::PodUnread => "pod_unread",
             Self::Busy => "busy",
         }
@@ -50,7 +47,6 @@ impl Unasked {
             Self::Late => "the gateway had no answer in time",
             Self::ApiDown => "the evacuation API did not answer",
             Self::Outage(way) => return way.words(),
-            Self::Rejected => "the evacuation API rejected the request",
             Self::PodUnread => "the pod could not be read",
             Self::Busy => "the gateway has too many calls in progress",
         };

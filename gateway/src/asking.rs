@@ -21,9 +21,9 @@ pub(crate) enum AskError {
     /// The pod's Evacuation or a registration of its namespace cannot be read, so an answer may be there.
     #[error("the evacuation API cannot read what concerns the pod: {0}")]
     Unreadable(String),
-    /// The evacuation API answered, and rejected the entry.
-    #[error("the evacuation API rejected the request")]
-    Rejected(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The evacuation API answered, and rejected the entry, with these words.
+    #[error("the evacuation API rejected the request: {0}")]
+    Rejected(String),
     /// The evacuation API did not answer.
     #[error("the evacuation API did not answer")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -130,7 +130,7 @@ fn classify(error: RequestError) -> AskError {
             kube::Error::Api(status) if is_of_unreadable(status) => {
                 AskError::Unreadable(status.message.clone())
             }
-            answer if is_rejection(answer) => AskError::Rejected(Box::new(error)),
+            kube::Error::Api(status) if is_rejection(status) => AskError::Rejected(status.message.clone()),
             _ => AskError::Unavailable(Box::new(error)),
         },
         RequestError::Contended { .. } => AskError::NoRoom(error.to_string()),
@@ -154,18 +154,16 @@ fn is_full(status: &Status) -> bool {
 }
 
 fn of_call(error: kube::Error) -> AskError {
-    if is_rejection(&error) {
-        AskError::Rejected(Box::new(error))
-    } else {
-        AskError::Unavailable(Box::new(error))
+    match error {
+        kube::Error::Api(status) if is_rejection(&status) => AskError::Rejected(status.message.clone()),
+        error => AskError::Unavailable(Box::new(error)),
     }
 }
 
 /// Returns true for a reply by which the evacuation API rejects the request itself. A missing API (404) and a
 /// busy one (429) do not answer.
-fn is_rejection(error: &kube::Error) -> bool {
-    let rejects = |status: &Status| matches!(status.code, 400 | 403 | 409 | 422);
-    matches!(error, kube::Error::Api(status) if rejects(status))
+fn is_rejection(status: &Status) -> bool {
+    matches!(status.code, 400 | 403 | 409 | 422)
 }
 
 #[cfg(test)]

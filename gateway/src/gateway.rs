@@ -287,19 +287,24 @@ impl Gateway {
                 info!("pod {}: {} waits for room: {words}", call.target(), call.user.name);
                 return Break(Answer::Wait(Reply::no_room(call, row, words)));
             }
-            (AskError::Rejected(_) | AskError::Unavailable(_), None) => {}
+            // The API answers, so this is no outage: the question is wrong, which is not the app's fault.
+            (AskError::Rejected(words), None) => {
+                return Break(Answer::Wait(Reply::rejected(call, row, words)));
+            }
+            (AskError::Unavailable(_), None) => {}
         }
         warn!(error = &error as &dyn std::error::Error, "pod {}: its app was not asked", call.target());
-        let rejected = matches!(*error, AskError::Rejected(_));
-        Break(Answer::Unasked(if rejected { Unasked::Rejected } else { Unasked::ApiDown }))
+        Break(Answer::Unasked(Unasked::ApiDown))
     }
 
     /// Looks again after the pod of the cache turned out to be gone: another may have its name by now.
     async fn successor(&self, call: &Call, gone: &Pod, row: &Row) -> ControlFlow<Answer, View> {
         match self.look(call, Some(row)).await {
-            Ok((pod, _)) if pod.metadata.uid == gone.metadata.uid => {
-                Break(Answer::Unasked(Unasked::Rejected))
-            }
+            Ok((pod, _)) if pod.metadata.uid == gone.metadata.uid => Break(Answer::Wait(Reply::rejected(
+                call,
+                row,
+                "the pod is there, and the API says that it is gone",
+            ))),
             Ok(view) => Continue(view),
             Err(answer) => Break(answer),
         }

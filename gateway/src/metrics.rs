@@ -48,6 +48,8 @@ pub(crate) struct Metrics {
     pub(crate) calls_without_room: Counter,
     /// Calls that wait because what concerns their pods cannot be read.
     pub(crate) calls_unreadable: Counter,
+    /// Calls that wait because the evacuation API rejects their questions.
+    pub(crate) questions_rejected: Counter,
     /// Requests that did not prove to be the kube-apiserver's.
     pub(crate) calls_rejected: Counter,
     /// Pods that were read because the cache was not enough.
@@ -69,6 +71,7 @@ impl Default for Metrics {
             entries_withdrawn: Counter::default(),
             calls_without_room: Counter::default(),
             calls_unreadable: Counter::default(),
+            questions_rejected: Counter::default(),
             calls_rejected: Counter::default(),
             pods_read: Counter::default(),
             configuration: ConfigurationGauges::default(),
@@ -86,6 +89,8 @@ impl Default for Metrics {
         registry.register("calls_without_room", help, metrics.calls_without_room.clone());
         let help = "Calls that wait because an Evacuation or a registration cannot be read";
         registry.register("calls_unreadable", help, metrics.calls_unreadable.clone());
+        let help = "Calls that wait because the evacuation API rejects their questions";
+        registry.register("questions_rejected", help, metrics.questions_rejected.clone());
         let help = "Requests that did not prove to be the kube-apiserver's";
         registry.register("calls_rejected", help, metrics.calls_rejected.clone());
         let help = "Pods that were read from the kube-apiserver because the cache was not enough";

@@ -42,6 +42,11 @@ impl Gateway {
                 "DeletionNotCounted",
                 format!("{user} could delete the pod without a count: the eviction API cannot count it"),
             )),
+            Answer::Wait(reply) if reply.is_rejected() => {
+                self.metrics.questions_rejected.inc();
+                warn!("{user} waits: {}", reply.message);
+                Some(("QuestionRejected", format!("{user} waits to {verb} the pod: {}", reply.message)))
+            }
             Answer::Pass(_) | Answer::Wait(_) => None,
         };
         if let Some(((reason, note), pod)) = note.zip(pod).filter(|_| !call.dry_run) {

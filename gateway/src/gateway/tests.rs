@@ -27,6 +27,8 @@ struct PlayedApi {
     live: Value,
     /// True when the server's answer to a new Evacuation never comes.
     hangs: bool,
+    /// HTTP code with which a new Evacuation is rejected, if any.
+    rejects: Option<u16>,
     /// The Evacuations.
     evacuations: Vec<Value>,
     /// The pod by whose UID an Evacuation was created.
@@ -77,6 +79,13 @@ impl PlayedApi {
             (Method::POST, "/apis/evacuation.dev/v1alpha1/namespaces/shop/evacuations") => {
                 if self.hangs {
                     std::future::pending::<()>().await;
+                }
+                if let Some(code) = self.rejects {
+                    let message = "metadata.generateName: Invalid value";
+                    return (
+                        code,
+                        json!({"kind": "Status", "status": "Failure", "code": code, "message": message}),
+                    );
                 }
                 let bytes = body.collect_bytes().await.unwrap();
                 let mut created: Value = serde_json::from_slice(&bytes).unwrap();
@@ -181,6 +190,27 @@ async fn a_pass_that_no_read_confirms_counts_as_unasked() {
     assert_eq!(gateway.answer(&evict(), None).await, Answer::Unasked(Unasked::PodUnread));
     let counted = r#"evacuation_gateway_passed_unasked_total{webhook="evict",reason="pod_unread"} 1"#;
     assert!(gateway.metrics.text().contains(counted), "{}", gateway.metrics.text());
+}
+
+/// # Attack
+///
+/// - Attacker: a caller whose request makes a question that the evacuation API rejects
+/// - Act: evicts a pod whose app was never asked
+/// - Promise: 11
+#[tokio::test(start_paused = true)]
+async fn a_question_that_the_api_rejects_opens_no_way_to_an_app() {
+    for code in [400, 403, 409, 422] {
+        let (listed, live) = (pod("1", true), pod("1", true));
+        let (gateway, _) =
+            gateway(PlayedApi { listed, live, rejects: Some(code), ..PlayedApi::default() }).await;
+        let Answer::Wait(reply) = gateway.answer(&evict(), None).await else { panic!("{code}: it passed") };
+        assert_eq!((reply.code, reply.cause), (429, "QuestionRejected"), "{code}");
+        assert!(reply.message.contains("rejects the question"), "{}", reply.message);
+        assert!(reply.message.contains("generateName: Invalid value"), "{}", reply.message);
+        let counted = "evacuation_gateway_questions_rejected_total 1";
+        assert!(gateway.metrics.text().contains(counted), "{}", gateway.metrics.text());
+        assert!(!gateway.metrics.text().contains("passed_unasked_total{"), "{}", gateway.metrics.text());
+    }
 }
 
 /// # Attack

@@ -32,5 +32,7 @@ fn grace(facts: &Facts<'_>) -> Option<i64> {
     if facts.row.grace_period == GraceSource::Pod || is_forced(facts.call, facts.pod) {
         return None;
     }
-    chosen_grace(facts.pod, facts.call.grace_period_seconds).filter(|grace| *grace >= 0)
+    let chosen = chosen_grace(facts.pod, facts.call.grace_period_seconds).filter(|grace| *grace >= 0);
+    // Kubernetes has no maximum. An Evacuation has: 68 years.
+    chosen.map(|grace| grace.min(i32::MAX.into()))
 }

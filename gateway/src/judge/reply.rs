@@ -13,6 +13,8 @@ use crate::{call::Call, config::Row};
 const MAX_WORDS: usize = 300;
 /// Cause of a reply to a caller whom an answer holds up in an outage.
 const HELD: &str = "AnswerHeld";
+/// Cause of a reply to a caller whose question the evacuation API rejects.
+const REJECTED: &str = "QuestionRejected";
 
 /// The reply to a caller whose call does not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +108,18 @@ impl Reply {
     /// the words of the evacuation API.
     pub(crate) fn unreadable(call: &Call, row: &Row, message: &str) -> Self {
         Self { cause: "EvacuationUnreadable", ..Self::blocked(call, row, message) }
+    }
+
+    /// Returns the reply to a caller whose question the evacuation API rejects, in its words. The app was not
+    /// asked, and the caller can do nothing about it.
+    pub(crate) fn rejected(call: &Call, row: &Row, message: &str) -> Self {
+        let message = format!("the evacuation API rejects the question to its app: {}", words(message));
+        Self { cause: REJECTED, ..Self::blocked(call, row, &message) }
+    }
+
+    /// Returns true for [`Self::rejected`].
+    pub(crate) fn is_rejected(&self) -> bool {
+        self.cause == REJECTED
     }
 
     /// Returns the reply to a user with too many calls in progress.

@@ -481,6 +481,7 @@ fn the_callers_grace_period_counts_where_the_row_says_so_and_never_a_forced_zero
     };
     assert_eq!(grace(evict(), 5), Some(5));
     assert_eq!(grace(evict(), 0), Some(0));
+    assert_eq!(grace(evict(), i64::from(i32::MAX) + 1), Some(i32::MAX.into()), "the API takes no longer one");
     assert_eq!(grace(delete(), 5), Some(5));
     assert_eq!(grace(delete(), 0), None);
     assert_eq!(grace(case(RS, Operation::Delete), 5), None);
