@@ -107,7 +107,7 @@ impl Gateway {
             Err(_) => Answer::Unasked(Unasked::Late),
         };
         let answer = match answer {
-            Answer::Unasked(reason @ (Unasked::Late | Unasked::Busy)) => {
+            Answer::Unasked(reason @ (Unasked::Late | Unasked::Busy | Unasked::PodUnread)) => {
                 self.undecided(call, concerned.as_ref(), &table, reason)
             }
             answer => answer,

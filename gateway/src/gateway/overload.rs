@@ -1,4 +1,4 @@
-//! Calls that get no slot or no decision in time.
+//! Calls that get no slot, no decision in time, or no view of their pods.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl Gateway {
         })
     }
 
-    /// Answers a call that got no decision, because its time is over or every slot is taken.
+    /// Answers a call that got no decision: its time is over, every slot is taken, or its pod was not read.
     ///
     /// The decision of the caches holds. An app that is being asked, perhaps on behalf of other calls, holds
     /// its calls up. Other calls wait as [`turn`] says, for as long as an outage lets an answer hold: so a

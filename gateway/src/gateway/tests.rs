@@ -194,6 +194,34 @@ async fn a_pass_that_no_read_confirms_counts_as_unasked() {
 
 /// # Attack
 ///
+/// - Attacker: a kube-apiserver that fails while it is replaced
+/// - Act: answers no read of the pod just when a deletion shows a newer state of it than the cache has
+/// - Promise: 11
+#[tokio::test(start_paused = true)]
+async fn an_app_that_is_being_asked_holds_a_deletion_whose_pod_cannot_be_read() {
+    let at = |seconds| Utc::now() + TimeDelta::seconds(seconds);
+    let responder = json!({
+        "name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 600, "state": "Active",
+        "activeTime": at(-5), "answer": "Delay", "answerTime": at(-5), "delayUntil": at(300),
+    });
+    let active = json!({
+        "metadata": {"name": "db-0-x", "namespace": "shop", "uid": "e"},
+        "spec": {"target": {"pod": {"name": "db-0", "uid": "1"}}, "requesters": []},
+        "status": {"responders": [responder]},
+    });
+    let (listed, live) = (pod("1", true), pod("1", true));
+    let (gateway, api) =
+        gateway(PlayedApi { listed, live, evacuations: vec![active], ..PlayedApi::default() }).await;
+    api.code.store(503, Ordering::Relaxed);
+    let newer = Some(Shown { uid: "1", resource_version: "2" });
+    let answer = gateway.answer(&call_of("alice", Operation::Delete), newer).await;
+    assert_eq!(api.reads.load(Ordering::Relaxed), 1);
+    let Answer::Wait(reply) = answer else { panic!("{answer:?}") };
+    assert_eq!(reply.cause, "EvacuationInProgress");
+}
+
+/// # Attack
+///
 /// - Attacker: a caller whose request makes a question that the evacuation API rejects
 /// - Act: evicts a pod whose app was never asked
 /// - Promise: 11
