@@ -14,7 +14,8 @@ use tokio::time::Instant;
 
 use crate::cluster::{Change, Cluster, ClusterEvent, ObjectKey, View, WorkQueue, lock};
 
-/// Time that a count may take without a rest after it. A namespace of some hundred pods takes less.
+/// Time that the counts for an Evacuation may take without a rest after them. One of a namespace of some
+/// hundred pods takes less.
 const FREE: Duration = Duration::from_millis(1);
 /// Rest of a namespace after a count, as a multiple of the time that it took: counts of one namespace take a
 /// twentieth of the time.
@@ -68,16 +69,19 @@ impl AskingRoom {
 
     /// Takes room for an Evacuation that is about to ask its pod. Names the budget without room in the world
     /// that is returned. The Evacuation is woken when that may have changed.
+    ///
+    /// Also returns the time at which the Evacuation has to try again, if its namespace rests: nothing wakes
+    /// it then.
     pub(super) fn take(
         &self,
         key: &ObjectKey,
         evacuation: &Evacuation,
         world: World,
         now: DateTime<Utc>,
-    ) -> World {
+    ) -> (World, Option<Instant>) {
         if world.budgets.is_empty() || !begins_to_ask(evacuation, &world, now) {
             self.leave(key);
-            return world;
+            return (world, None);
         }
         let budgets: Vec<ObjectKey> = world
             .budgets
@@ -86,13 +90,13 @@ impl AskingRoom {
             .collect();
         let mut table = lock(&self.table);
         let Table { rooms, rests } = &mut *table;
-        let mut woken = Vec::new();
+        let (mut woken, mut spent) = (Vec::new(), Duration::ZERO);
         for (place, budget) in budgets.iter().enumerate() {
             let room = rooms.entry(budget.clone()).or_default();
             if room.granted.contains(key) {
                 continue;
             }
-            let left = self.left(budget, room, rests);
+            let left = self.left(budget, room, rests, &mut spent);
             let before = self.request_before(evacuation, room).filter(|_| left.is_ok_and(|left| left > 0));
             if left.is_ok_and(|left| left > 0) && before.is_none() {
                 continue;
@@ -106,12 +110,9 @@ impl AskingRoom {
                     woken.extend(room.waiting.first().cloned());
                 }
             }
-            if let Err(rest) = left {
-                self.queue.add_at(key.clone(), rest);
-            }
             drop(table);
             self.queue.add_all(woken);
-            return World { no_room: Some(budget.name.clone()), ..world };
+            return (World { no_room: Some(budget.name.clone()), ..world }, left.err());
         }
         for budget in &budgets {
             let Some(room) = rooms.get_mut(budget) else { continue };
@@ -126,16 +127,18 @@ impl AskingRoom {
         }
         drop(table);
         self.queue.add_all(woken);
-        world
+        (world, None)
     }
 
     /// Returns the room of a budget, which is counted if it has to be. `Err` with the end of the rest that
-    /// its namespace takes.
+    /// its namespace takes. `spent` is the time of all counts for one Evacuation: a pod can be in thousands
+    /// of budgets.
     fn left(
         &self,
         budget: &ObjectKey,
         room: &mut Room,
         rests: &mut HashMap<String, Instant>,
+        spent: &mut Duration,
     ) -> Result<i64, Instant> {
         if let Some(left) = room.left {
             return Ok(left);
@@ -150,9 +153,9 @@ impl AskingRoom {
         let began = Instant::now();
         let left = index.asking_room(budget, &room.granted);
         room.left = Some(left);
-        let took = began.elapsed();
-        if took > FREE {
-            rests.insert(budget.namespace.clone(), Instant::now() + took * REST);
+        *spent += began.elapsed();
+        if *spent > FREE {
+            rests.insert(budget.namespace.clone(), Instant::now() + *spent * REST);
         }
         Ok(left)
     }

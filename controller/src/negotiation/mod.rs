@@ -137,10 +137,10 @@ impl Negotiation {
         let now = self.clock.now();
         let world = self.world_reader.read(key, &evacuation).await?;
         let world = World { asked: self.asker.asked(key, &evacuation), ..world };
-        let world = self.asking_room.take(key, &evacuation, world, now);
+        let (world, rest) = self.asking_room.take(key, &evacuation, world, now);
         let (decision, probe) = self.gate.decide(key, &evacuation, world.clone(), now);
         let wake_at = decision.wake_at.map(|time| due(time, now));
-        let mut next = Requeue::from(wake_at).min(probe.into());
+        let mut next = Requeue::from(wake_at).min(probe.into()).min(rest.into());
         for act in decision.acts {
             match self.act(key, &evacuation, &world, act).await? {
                 Requeue::Now => return Ok(Requeue::Now),

@@ -45,21 +45,21 @@ pub(super) fn of_node(node: &Node) -> Vec<Change> {
         words.push("remove its exclusion from remediation".to_owned());
     }
     let mut changes = Vec::new();
+    if !words.is_empty() {
+        // With the version: the patch has all taints of the node, and another can add one.
+        let metadata = guarded(node, [("annotations", json!(annotations)), ("labels", json!(labels))]);
+        let patch = json!({"metadata": metadata, "spec": spec});
+        let request = Request::Node { name: name.clone(), patch };
+        changes.push(Change { object: object.clone(), text: plain(&words.join(", ")), request });
+    }
     if let Some(conditions) = own_conditions(node) {
-        // First, because it does not depend on the version that the other change makes.
+        // Last, because it makes another version. Conditions of one type are guarded by the UID alone.
         let patch: Vec<Value> =
             conditions.iter().map(|kind| json!({"type": kind, "$patch": "delete"})).collect();
         let patch = json!({"metadata": {"uid": node.uid()}, "status": {"conditions": patch}});
         let text = format!("remove the conditions {}", conditions.join(", "));
-        let request = Request::Conditions { node: name.clone(), patch };
-        changes.push(Change { object: object.clone(), text, request });
-    }
-    if !words.is_empty() {
-        // Not the version: kubelets change their node all the time. The marks are nobody else's.
-        let metadata = json!({"uid": node.uid(), "annotations": annotations, "labels": labels});
-        let patch = json!({"metadata": metadata, "spec": spec});
-        let request = Request::Node { name, patch };
-        changes.push(Change { object, text: plain(&words.join(", ")), request });
+        let request = Request::Conditions { node: name, patch };
+        changes.push(Change { object, text, request });
     }
     changes
 }
@@ -134,12 +134,26 @@ mod tests {
             "status": {"conditions": [{"type": "Drained", "status": "True", "reason": NODE_MARKED},
                                       {"type": "Ready", "status": "True", "reason": "KubeletReady"}]}});
         let expected = [
-            "remove the conditions Drained",
             "uncordon (cordoned by d), remove the taint of a node that is due",
+            "remove the conditions Drained",
         ];
         assert_eq!(texts(&ours), expected);
         let uncordoned = json!({"metadata": {"name": "a", "annotations": {CORDONED_BY_ANNOTATION: "d"}}});
         assert_eq!(texts(&uncordoned), ["remove its record of cordons"]);
+    }
+
+    #[test]
+    fn a_node_that_was_changed_since_it_was_read_keeps_the_taints_of_others() {
+        let node = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"},
+            "spec": {"taints": [{"key": DUE_TAINT, "effect": "PreferNoSchedule"},
+                                {"key": "theirs", "effect": "NoSchedule"}]}});
+        let changes = of_node(&serde_json::from_value(node).unwrap());
+        let Request::Node { patch, .. } = &changes[0].request else { panic!("{changes:?}") };
+        assert_eq!(
+            patch["metadata"]["resourceVersion"], "7",
+            "the server refuses the patch of another version"
+        );
+        assert_eq!(patch["spec"]["taints"], json!([{"key": "theirs", "effect": "NoSchedule"}]));
     }
 
     #[test]

@@ -58,8 +58,8 @@ impl Clean {
     ///
     /// # Errors
     ///
-    /// The objects cannot be read, a drain is active, or nobody confirms. A change that fails is printed, and
-    /// the others are still made.
+    /// The objects cannot be read, a drain or an Evacuation is active, or nobody confirms. A change that
+    /// fails is printed, and the others are still made.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
         let installation = Installation::read(&client).await?;
@@ -77,6 +77,9 @@ impl Clean {
         }
         if self.marks {
             let drains = installation.without_active()?;
+            if matches!(installation, Installation::Present(_)) {
+                reading::without_evacuations(&client).await?;
+            }
             changes.extend(reading::marks(&client, drains).await?);
             changes.extend(foreign::finalizers(&client).await?);
         }

@@ -1,7 +1,8 @@
 //! The state of the installation, and the nodes and pods with their marks.
 
 use anyhow::{Context, bail};
-use evacuation_api::NodeEvacuation;
+use evacuation_api::{Evacuation, NodeEvacuation};
+use evacuation_protocol::is_finished;
 use k8s_openapi::{
     api::core::v1::{Node, Pod},
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
@@ -62,6 +63,34 @@ impl Installation {
             );
         }
         Ok(drains)
+    }
+}
+
+/// Returns an error that names the Evacuations in progress: their marks on pods and on others' objects are in
+/// use.
+///
+/// # Errors
+///
+/// There are some, or they cannot be listed.
+pub(super) async fn without_evacuations(client: &Client) -> anyhow::Result<()> {
+    let all: Api<Evacuation> = Api::all(client.clone());
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let page = all.list(&params).await.context("evacuations cannot be listed")?;
+        let is_active = |evacuation: &&Evacuation| !evacuation.status.as_ref().is_some_and(is_finished);
+        if let Some(active) = page.items.iter().find(is_active) {
+            bail!(
+                "the evacuation API is installed, and an evacuation is in progress: {}; wait for its end, or \
+                 take it back: kubectl evacuate cancel pod/{} -n {}",
+                active.name_any(),
+                active.spec.target.pod.name,
+                active.namespace().unwrap_or_default()
+            );
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(()),
+        }
     }
 }
 

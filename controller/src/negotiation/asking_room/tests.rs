@@ -87,7 +87,7 @@ impl AskingRoom {
     /// Takes room for an Evacuation of that pod; returns true when there was some.
     fn grants(&self, evacuation: &Evacuation, pod: &str) -> bool {
         self.view.apply(evacuation.clone());
-        self.take(&ObjectKey::of(evacuation), evacuation, world(pod), now()).no_room.is_none()
+        self.take(&ObjectKey::of(evacuation), evacuation, world(pod), now()).0.no_room.is_none()
     }
 }
 
@@ -121,4 +121,42 @@ async fn a_rehearsal_takes_no_room_while_a_request_waits_and_wakes_it_instead() 
     assert!(room.grants(&request, "c"));
     room.leave(&key("of-c"));
     assert!(room.grants(&rehearsal, "b"), "nobody else waits");
+}
+
+#[tokio::test]
+async fn an_evacuation_whose_namespace_rests_is_told_when_to_try_again() {
+    let room = room();
+    let end = Instant::now() + Duration::from_secs(10);
+    lock(&room.table).rests.insert("ns".to_owned(), end);
+    let evacuation = evacuation("of-a", "a", false);
+    let (world, rest) = room.take(&key("of-a"), &evacuation, world("a"), now());
+    assert_eq!((world.no_room.as_deref(), rest), (Some("db"), Some(end)));
+    lock(&room.table).rests.clear();
+    assert!(room.grants(&evacuation, "a"));
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant with thousands of budgets for one pod
+/// - Act: has all of them counted again and again, while every other Evacuation waits for the counts
+/// - Promise: 8
+#[tokio::test]
+async fn the_counts_for_a_pod_in_thousands_of_budgets_are_spread_over_rests() {
+    let room = room();
+    let names: Vec<String> = (0..5000).map(|n| format!("db-{n}")).collect();
+    for name in &names {
+        room.view.apply::<PodDisruptionBudget>(read(json!({
+            "metadata": {"namespace": "ns", "name": name, "resourceVersion": "1", "generation": 1},
+            "spec": {"selector": {"matchLabels": {"app": "db"}}},
+            "status": {"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3},
+        })));
+    }
+    let one = world("a");
+    let budgets = names.iter().map(|name| BudgetView { name: name.clone(), ..one.budgets[0].clone() });
+    let many = World { budgets: budgets.collect(), ..one };
+    let evacuation = evacuation("of-a", "a", false);
+    let (_, rest) = room.take(&key("of-a"), &evacuation, many, now());
+    assert!(rest.is_some(), "the namespace rests");
+    let counted = lock(&room.table).rooms.values().filter(|room| room.left.is_some()).count();
+    assert!(counted < names.len(), "all were counted at once");
 }
