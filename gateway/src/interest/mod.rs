@@ -14,6 +14,7 @@
 //! the second withdrawal of an entry changes nothing.
 
 mod owner;
+mod revisions;
 mod withdrawal;
 
 pub(crate) use self::withdrawal::Withdrawal;

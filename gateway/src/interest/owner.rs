@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 
 /// Label with the hash of the template that a pod was made from.
-const REVISION_LABEL: &str = "controller-revision-hash";
+pub(super) const REVISION_LABEL: &str = "controller-revision-hash";
 /// Update strategy by which a controller deletes no pod of an old template.
 const ON_DELETE: &str = "OnDelete";
 
@@ -64,7 +64,8 @@ pub(super) fn of_stateful_set(set: &StatefulSet, pod: &Pod) -> Interest {
 }
 
 /// Returns the interest of a DaemonSet in that pod: it deletes pods of an old template, and pods of nodes
-/// where none should run. `revisions` are all revisions of the DaemonSet.
+/// where none should run. `revisions` are all revisions of the DaemonSet, or none: it then keeps its
+/// interest.
 pub(super) fn of_daemon_set(set: &DaemonSet, revisions: &[ControllerRevision], pod: &Pod) -> Interest {
     let (spec, Some(status)) = (&set.spec, &set.status) else { return Interest::Kept };
     let newest = revisions.iter().filter(|known| is_owned(&known.metadata, &set.metadata));

@@ -9,13 +9,16 @@ use k8s_openapi::api::{
     apps::v1::{ControllerRevision, DaemonSet, ReplicaSet, StatefulSet},
     core::v1::{Pod, ReplicationController},
 };
-use kube::{Api, Client, ResourceExt, api::ListParams, core::NamespaceResourceScope};
+use kube::{Api, Client, ResourceExt, core::NamespaceResourceScope};
 use prometheus_client::metrics::counter::Counter;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::owner::{Interest, of_daemon_set, of_replica_set, of_replication_controller, of_stateful_set};
+use super::{
+    owner::{Interest, of_daemon_set, of_replica_set, of_replication_controller, of_stateful_set},
+    revisions::revisions,
+};
 use crate::{
     asking::Asker,
     cluster::{Cluster, Interests, Key, SETTLED},
@@ -28,8 +31,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(10);
 /// Maximum time of a read.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of revisions that are read. Where a namespace has more, a DaemonSet keeps its interest.
-const REVISIONS: u32 = 500;
 
 /// Withdraws the entries that nobody wants any more.
 pub(crate) struct Withdrawal {
@@ -238,7 +239,10 @@ impl Withdrawal {
             OwnerKind::StatefulSet => self.get(owner).await?.map_or(Live::Gone, Live::StatefulSet),
             OwnerKind::DaemonSet => match self.get(owner).await? {
                 None => Live::Gone,
-                Some(set) => Live::DaemonSet(set, self.revisions(&owner.namespace).await?),
+                Some(set) => {
+                    let revisions = revisions(&self.client, &set).await?;
+                    Live::DaemonSet(set, revisions)
+                }
             },
         })
     }
@@ -253,13 +257,5 @@ impl Withdrawal {
     {
         let found = Api::<K>::namespaced(self.client.clone(), &owner.namespace).get_opt(&owner.name).await?;
         Ok(found.filter(|object| object.uid().as_deref() == Some(owner.uid.as_str())))
-    }
-
-    /// Reads the revisions of a namespace; none where there are too many.
-    async fn revisions(&self, namespace: &str) -> kube::Result<Vec<ControllerRevision>> {
-        let api: Api<ControllerRevision> = Api::namespaced(self.client.clone(), namespace);
-        let list = api.list(&ListParams::default().limit(REVISIONS)).await?;
-        let whole = list.metadata.continue_.as_deref().is_none_or(str::is_empty);
-        Ok(if whole { list.items } else { Vec::new() })
     }
 }
