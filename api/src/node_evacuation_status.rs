@@ -254,9 +254,9 @@ pub enum DrainedNodePhase {
     Draining,
     /// Every pod that was to move is gone.
     Drained,
-    /// The node was deleted, or replaced by another of its name.
+    /// The node was deleted, and its pods are gone.
     Gone,
-    /// Another user uncordoned it: the drain took its requests back.
+    /// Another user uncordoned it, or another node took its name: the drain took its requests back.
     Withdrawn,
     /// A pod was left alone, because its responder refused, or its request was canceled.
     Failed,

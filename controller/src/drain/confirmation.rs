@@ -9,7 +9,9 @@ use std::{
     },
 };
 
-use evacuation_api::{DrainConditionType, DrainedNodePhase, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_api::{
+    DrainConditionType, DrainedNode, DrainedNodePhase, NodeEvacuation, NodeEvacuationStatus,
+};
 use evacuation_protocol::silent_since;
 use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use kube::{Api, Client, ResourceExt, api::ListParams, core::Selector};
@@ -49,8 +51,7 @@ impl Confirmation {
             return Ok(true);
         }
         let stored = drain.status.iter().flat_map(|status| &status.nodes);
-        let stored: HashMap<&str, DrainedNodePhase> =
-            stored.map(|node| (node.name.as_str(), node.phase)).collect();
+        let stored: HashMap<&str, &DrainedNode> = stored.map(|node| (node.name.as_str(), node)).collect();
         let takes_in = !next.nodes.is_empty() || next.is_true(DrainConditionType::Finished);
         let (mut same, mut read) = (true, BTreeSet::new());
         if let Some(selector) = drain.spec.nodes.selector.as_ref().filter(|_| stored.is_empty() && takes_in) {
@@ -61,15 +62,17 @@ impl Confirmation {
             }
         }
         let decided = next.nodes.iter().filter(|node| match stored.get(node.name.as_str()) {
-            Some(before) => node.phase.is_final() && *before != node.phase,
+            // The pods of a node that is gone are followed, and none of them is asked any more.
+            Some(before) if before.deleted_time.is_none() && node.deleted_time.is_some() => true,
+            Some(before) => node.phase.is_final() && before.phase != node.phase,
             None => stored.is_empty() && !read.contains(&node.name),
         });
         let confirmed = AtomicBool::new(same);
         let reads = decided.map(async |node| {
-            let had_pods = stored.get(node.name.as_str()) == Some(&DrainedNodePhase::Draining);
+            let ends = node.phase.is_final() && stored.contains_key(node.name.as_str());
             let same = (node.phase == DrainedNodePhase::Drained
                 || self.confirms_node(snapshot, &node.name).await?)
-                && (!had_pods || self.confirms_pods(snapshot, &node.name).await?);
+                && (!ends || self.confirms_pods(snapshot, &node.name).await?);
             confirmed.fetch_and(same, Ordering::Relaxed);
             Ok(())
         });
@@ -191,7 +194,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_is_drained_when_the_api_shows_no_pod_that_the_plan_did_not_see() {
-        for end in ["Drained", "Gone", "Failed"] {
+        for end in ["Drained", "Gone", "Failed", "Withdrawn"] {
             let reader = confirmation(None, &["late"]);
             assert!(!confirms(&reader, ["Draining", end]).await, "{end}");
             assert_eq!(reader.view.index().pods_on("n").count(), 1);
@@ -261,6 +264,19 @@ mod tests {
         deleted.view.apply::<Node>(serde_json::from_value(node(&json!({}))).unwrap());
         assert!(!confirms(&deleted, ["Pending", "Failed"]).await);
         assert!(deleted.view.index().node("n").is_none());
+    }
+
+    #[tokio::test]
+    async fn a_waiting_node_is_deleted_only_when_the_api_lacks_it() {
+        let mut begun = status(&["Draining"]);
+        begun["nodes"][0]["deletedTime"] = json!("2026-01-01T00:00:00Z");
+        let begins = async |reader: &Confirmation| {
+            confirms_next(reader, &json!({"names": ["n"]}), status(&["Pending"]), begun.clone()).await
+        };
+        let reader = confirmation(Some(node(&json!({}))), &[]);
+        assert!(!begins(&reader).await);
+        assert!(reader.view.index().node("n").is_some(), "the watch was late");
+        assert!(begins(&confirmation(None, &[])).await);
     }
 
     #[tokio::test]

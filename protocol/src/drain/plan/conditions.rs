@@ -79,8 +79,9 @@ pub(super) fn end(status: &mut NodeEvacuationStatus, follows: bool, now: DateTim
     if follows {
         return;
     }
-    let withdrawn = status.nodes.iter().any(|node| node.phase == DrainedNodePhase::Withdrawn);
-    let (kind, reason) = match (failed.is_empty(), withdrawn) {
+    let uncordoned =
+        failed.iter().any(|node| node.phase == DrainedNodePhase::Withdrawn && node.deleted_time.is_none());
+    let (kind, reason) = match (failed.is_empty(), uncordoned) {
         (true, _) => (DrainConditionType::Drained, "Drained"),
         (false, true) => (DrainConditionType::Failed, "Uncordoned"),
         (false, false) => (DrainConditionType::Failed, "NodesLeft"),

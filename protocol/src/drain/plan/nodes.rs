@@ -34,13 +34,21 @@ pub(super) fn take_in(status: &mut NodeEvacuationStatus, wanted: &NodeSelection,
         let full = status.nodes.len() >= MAX_DRAINED_NODES;
         let known = status.nodes.iter_mut().find(|known| known.name == name);
         match known {
-            Some(known) if known.uid == uid || known.phase != DrainedNodePhase::Gone => {}
-            Some(known) => *known = DrainedNode { name, uid, ..DrainedNode::default() },
+            Some(known) if was_replaced(known, uid.as_ref()) => {
+                *known = DrainedNode { name, uid, ..DrainedNode::default() };
+            }
+            Some(_) => {}
             None if full => status.nodes_omitted = status.nodes_omitted.saturating_add(1),
             None if uid.is_none() => status.nodes.push(missing(name)),
             None => status.nodes.push(DrainedNode { name, uid, ..DrainedNode::default() }),
         }
     }
+}
+
+/// Returns true when the drain is done with the node that it took in, and that is another one of its name.
+fn was_replaced(known: &DrainedNode, uid: Option<&String>) -> bool {
+    let is_over = matches!(known.phase, DrainedNodePhase::Gone | DrainedNodePhase::Withdrawn);
+    is_over && uid.is_some() && known.uid.as_ref() != uid
 }
 
 fn missing(name: String) -> DrainedNode {
@@ -77,19 +85,17 @@ pub(super) fn deleted(node: &mut DrainedNode, nodes: &[&Node], now: DateTime<Utc
     format!("node {} was deleted at {}{again}", node.name, time.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
-/// Ends the drain of a node that is no longer there, and whose pods are gone or were never counted.
+/// Ends the drain of a node that is no longer there, and whose pods are gone.
 pub(super) fn gone(node: &mut DrainedNode, message: String) {
     node.phase = DrainedNodePhase::Gone;
     node.cordoned = CordonOwner::No;
     node.verdict = DrainVerdict::Drained;
     node.message = Some(message);
-    match node.start_time {
-        Some(_) => counts::all_gone(node),
-        None => counts::leave(node),
-    }
+    counts::all_gone(node);
 }
 
-/// Begins as many nodes as the limits allow, in their order.
+/// Begins as many nodes as the limits allow, in their order, and each node that is no longer there: its pods
+/// are on their way out, or live on under the node that took its name, whatever the limits say.
 pub(super) fn begin(
     status: &mut NodeEvacuationStatus,
     spec: &NodeEvacuationSpec,
@@ -113,15 +119,14 @@ pub(super) fn begin(
         }
     }
     for node in status.nodes.iter_mut().filter(|node| node.phase == DrainedNodePhase::Pending) {
-        if live(&node.name).is_none_or(|live| !is(live, node)) {
-            let message = deleted(node, nodes, now);
-            gone(node, message);
+        let is_there = live(&node.name).is_some_and(|live| is(live, node));
+        if !is_there {
+            node.message = Some(deleted(node, nodes, now));
+        } else if spec.paused || in_progress >= most {
             continue;
         }
-        if spec.paused || in_progress >= most {
-            continue;
-        }
-        if let (Some(limit), Some(value)) = (&limits.per_topology_key, value(&node.name)) {
+        let value = value(&node.name).filter(|_| is_there);
+        if let (Some(limit), Some(value)) = (&limits.per_topology_key, value) {
             let count = by_value.entry(value).or_default();
             if *count >= limit.nodes {
                 continue;

@@ -276,16 +276,14 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
             }
             self.wake_at = sooner(self.wake_at, summary.changes_at);
             self.wake(after(self.now, LOOK_AGAIN_SECONDS));
+        } else if self.drain.spec.paused {
+            self.wait("it is paused");
         } else if open > 0 {
-            next.verdict = Some(DrainVerdict::Waiting);
-            let paused = self.drain.spec.paused;
-            let why = if paused { "it is paused" } else { "its nodes wait for their turn" };
-            next.message = Some(why.to_owned());
+            self.wait("its nodes wait for their turn");
         } else if next.nodes.is_empty() && !self.drain.spec.nodes.follow {
             conditions::end_without_nodes(next, self.now);
         } else if next.nodes.is_empty() {
-            next.verdict = Some(DrainVerdict::Waiting);
-            next.message = Some("no node matches its selector".to_owned());
+            self.wait("no node matches its selector");
         } else {
             conditions::end(next, self.drain.spec.nodes.follow, self.now);
         }

@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl<'w, 'a> Planner<'_, 'w, 'a> {
-    /// Follows the pods of a node that was deleted until Kubernetes has removed them. The pods of a node that
-    /// registered again live on, and are left alone.
+    /// Follows the pods of a node that was deleted until Kubernetes has removed them, whether the drain had
+    /// begun to ask them or not. The pods of a node that registered again live on, and are left alone.
     pub(super) fn follow_deleted(
         &mut self,
         node: &mut DrainedNode,

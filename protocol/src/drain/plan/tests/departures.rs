@@ -113,13 +113,82 @@ fn a_deadline_ends_the_drain_of_a_deleted_node_on_which_a_pod_stays_unasked() {
 }
 
 #[test]
-fn a_node_that_is_deleted_before_its_drain_begins_counts_no_pod() {
+fn a_node_that_is_deleted_while_it_waits_is_gone_when_its_pods_are() {
+    for paused in [false, true] {
+        let (mut cluster, mut drain) = asked(json!({}));
+        drain.spec.paused = paused;
+        cluster.delete_node("b");
+        assert_eq!(cluster.plan(&mut drain, 10), [] as [&str; 0]);
+        assert_eq!(cluster.plan(&mut drain, 11), [] as [&str; 0], "no pod of a deleted node is asked");
+        let node = &status(&drain).nodes[1];
+        assert_eq!((node.phase, node.pods.evicting, node.pods.gone), (Draining, 1, 0), "{paused}");
+        assert_eq!(node.deleted_time.map(|time| time.0), Some(at(10)));
+        assert!(blockers(&drain).contains(&("ns/r", "NodeDeleted", false)), "{:?}", blockers(&drain));
+        cluster.delete_pod("r");
+        cluster.plan(&mut drain, 12);
+        let node = &status(&drain).nodes[1];
+        assert_eq!((node.phase, node.verdict), (Gone, DrainVerdict::Drained), "{paused}");
+        assert_eq!((node.pods.gone, node.pods.total), (1, 1));
+        assert!(node.message.as_deref().unwrap().starts_with("node b was deleted at"), "{node:?}");
+    }
+}
+
+#[test]
+fn the_pods_of_a_waiting_node_that_registered_again_were_not_moved() {
     let (mut cluster, mut drain) = asked(json!({}));
-    cluster.delete_node("b");
+    cluster.nodes[1].metadata.uid = Some("later".to_owned());
     cluster.plan(&mut drain, 10);
+    assert_eq!(cluster.plan(&mut drain, 11), [] as [&str; 0]);
     let node = &status(&drain).nodes[1];
-    assert_eq!((node.phase, node.pods), (Gone, evacuation_api::DrainPodCounts::default()));
-    assert!(node.message.as_deref().unwrap().starts_with("node b was deleted at"), "{node:?}");
+    assert_eq!((node.phase, node.verdict, node.pods.gone), (Withdrawn, DrainVerdict::Failed, 0));
+    for pod in ["p", "q"] {
+        cluster.delete_pod(pod);
+    }
+    cluster.plan(&mut drain, 12);
+    assert_eq!(drain.verdict(), DrainVerdict::Failed);
+    let failed = status(&drain).conditions.iter().find(|condition| condition.type_ == "Failed").unwrap();
+    assert_eq!(failed.reason, "NodesLeft");
+    let words = "another node took its name; the drain left the pods there alone";
+    assert!(failed.message.contains(words), "{}", failed.message);
+}
+
+#[test]
+fn a_drain_that_follows_its_selector_takes_in_the_node_that_registered_again() {
+    let labels = json!({"pool": "old"});
+    let spec =
+        json!({"nodes": {"selector": {"matchLabels": labels}, "follow": true}, "maxParallel": {"nodes": 1}});
+    let (mut cluster, mut drain) = (Cluster::default(), drain(spec));
+    for (node, pod) in [("a", "p"), ("b", "r")] {
+        cluster.add_node(node, &labels);
+        cluster.add_pod(node, pod, &json!({}));
+    }
+    cluster.begun(&mut drain);
+    cluster.nodes[1].metadata.uid = Some("later".to_owned());
+    for second in [10, 11] {
+        cluster.plan(&mut drain, second);
+    }
+    assert_eq!(phases(&drain), [Draining, Withdrawn]);
+    cluster.plan(&mut drain, 12);
+    assert_eq!(phases(&drain), [Draining, Pending]);
+    assert_eq!(status(&drain).nodes[1].uid.as_deref(), Some("later"));
+}
+
+#[test]
+fn a_paused_drain_whose_pods_are_all_gone_ends_when_it_goes_on() {
+    let (mut cluster, mut drain) = asked(json!({}));
+    drain.spec.paused = true;
+    for node in ["a", "b"] {
+        cluster.delete_node(node);
+    }
+    cluster.pods.clear();
+    for second in [10, 11, 12] {
+        cluster.plan(&mut drain, second);
+    }
+    assert_eq!((phases(&drain), drain.verdict()), (vec![Gone, Gone], DrainVerdict::Waiting));
+    assert_eq!(status(&drain).message.as_deref(), Some("it is paused"));
+    drain.spec.paused = false;
+    cluster.plan(&mut drain, 13);
+    assert_eq!(drain.verdict(), DrainVerdict::Drained);
 }
 
 #[test]
