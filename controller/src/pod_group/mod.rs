@@ -4,19 +4,28 @@
 //!
 //! A change of a pod in a group, or of its Evacuation, queues the group. A worker passes the group's pods
 //! and Evacuations to [`plan_group`], and writes the entries that follow. The entries belong to the user
-//! who asked for the first member. They are taken back when the group's pods move together no longer.
+//! who asked for the first member. They are taken back when the group's pods move together no longer. Where
+//! that user has no right to disrupt a member, the next of those who ask counts for it.
 //!
 //! # Guarantees
 //!
 //! Nothing is read of groups without an active Evacuation. The negotiation, not this feature, keeps a member
 //! from being evicted before all are done.
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use evacuation_api::{Evacuation, OwnerGroups, POD_GROUP_REQUESTER, Requester};
 use evacuation_protocol::{GroupAct, GroupPod, part_group, plan_group};
 use k8s_openapi::api::core::v1::Pod;
+use moka::sync::Cache;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
@@ -29,6 +38,12 @@ use crate::cluster::{
 const AT_ONCE: usize = 8;
 /// Time after which a group that could not be read is read again: that for which the failure is known.
 const READ_AGAIN: Duration = Duration::from_secs(30);
+/// Time for which it is known that a user may not disrupt a pod.
+const REJECTED: Duration = Duration::from_mins(1);
+/// Pause before the next of those who ask counts. It bounds the requests of a group that many users ask for.
+const NEXT: Duration = Duration::from_secs(1);
+/// Maximum number of such rejections. Another one pushes out an old one, and is tried again.
+const REJECTIONS: u64 = 10_000;
 
 /// The feature that asks for whole PodGroups. Its keys are PodGroups.
 pub(crate) struct PodGroups {
@@ -36,6 +51,8 @@ pub(crate) struct PodGroups {
     view: Arc<View>,
     modes: Arc<GroupModes>,
     queue: WorkQueue<ObjectKey>,
+    /// Users who may not disrupt a pod: the owner of a request, and the UID of the pod.
+    rejections: Cache<(String, String), ()>,
 }
 
 impl PodGroups {
@@ -46,10 +63,30 @@ impl PodGroups {
             view: Arc::clone(&cluster.view),
             modes: Arc::clone(&cluster.group_modes),
             queue: WorkQueue::default(),
+            rejections: Cache::builder().max_capacity(REJECTIONS).time_to_live(REJECTED).build(),
         })
     }
 
-    async fn act(&self, act: GroupAct<'_>) -> Result<(), CallError> {
+    /// Carries out an act. Returns true when its owner may not ask the pod.
+    async fn act(&self, act: GroupAct<'_>) -> Result<bool, CallError> {
+        let asked = match &act {
+            GroupAct::Ask(pod, entry, _) => Some((entry.owner.clone(), uid(pod).to_owned())),
+            GroupAct::Join(evacuation, entry, _) => {
+                let pod = evacuation.spec.target.pod.uid.clone();
+                Some((entry.owner.clone(), pod.unwrap_or_default()))
+            }
+            GroupAct::Withdraw(_) => None,
+        };
+        match self.carry_out(act).await {
+            Err(error) if error.code() == 403 => {
+                info!(error = &error as &dyn Error, "not asked: it holds the other pods of its PodGroup");
+                Ok(asked.map(|asked| self.rejections.insert(asked, ())).is_some())
+            }
+            outcome => outcome.map(|()| false),
+        }
+    }
+
+    async fn carry_out(&self, act: GroupAct<'_>) -> Result<(), CallError> {
         match act {
             GroupAct::Ask(pod, entry, groups) => self.ask(pod, &entry, &groups).await,
             GroupAct::Join(evacuation, entry, groups) => {
@@ -83,7 +120,7 @@ impl PodGroups {
                 debug!(pod = %key, error = &error as &dyn Error, "not asked");
                 Ok(())
             }
-            Err(error) => rejected(error),
+            Err(error) => Err(error),
         }
     }
 
@@ -102,19 +139,13 @@ impl PodGroups {
                 Ok(())
             }
             Err(error) if error.code() == 404 => Ok(()),
-            Err(error) => rejected(error),
+            Err(error) => Err(error),
         }
     }
 }
 
-/// Accepts that the owner of a request has no right to disrupt a member, which stays unasked. A change, or
-/// the next resync, tries again.
-fn rejected(error: CallError) -> Result<(), CallError> {
-    if error.code() != 403 {
-        return Err(error);
-    }
-    info!(error = &error as &dyn Error, "not asked: it holds the other pods of its PodGroup");
-    Ok(())
+fn uid(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
 }
 
 /// Removes the entries of a PodGroup from an Evacuation.
@@ -172,9 +203,20 @@ impl Feature for PodGroups {
         // A group that is too large has no members either.
         let plan = match &pods[..] {
             [] => part_group(asked.iter().map(AsRef::as_ref)),
-            pods => plan_group(pods),
+            pods => plan_group(pods, |pod, owner| {
+                self.rejections.contains_key(&(owner.to_owned(), uid(pod).to_owned()))
+            }),
         };
-        all_done(plan.into_iter().map(|act| self.act(act)).collect(), AT_ONCE).await?;
-        Ok(Requeue::OnEvent)
+        let rejected = AtomicBool::new(false);
+        let acts = plan.into_iter().map(async |act| {
+            rejected.fetch_or(self.act(act).await?, Ordering::Relaxed);
+            Ok(())
+        });
+        all_done(acts.collect(), AT_ONCE).await?;
+        // The next of those who ask counts. A change, or the next resync, asks the rejected ones again.
+        Ok(if rejected.into_inner() { Requeue::At(Instant::now() + NEXT) } else { Requeue::OnEvent })
     }
 }
+
+#[cfg(test)]
+mod tests;

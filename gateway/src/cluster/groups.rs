@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use evacuation_protocol::{MAX_GROUP_MEMBERS, moves_together, pod_group};
+use evacuation_protocol::{MAX_GROUP_MEMBERS, can_be_disrupted, moves_together, pod_group};
 use k8s_openapi::api::{core::v1::Pod, scheduling::v1beta1::PodGroup};
 use kube::{Api, Client, ResourceExt, runtime::watcher::Event};
 use moka::sync::Cache;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 /// Namespace and name of a PodGroup.
 type Key = (String, String);
-/// The names of the pods of each group.
+/// The names of the pods of each group that can be disrupted.
 type Groups = HashMap<Key, BTreeSet<String>>;
 
 /// Time for which a mode is known. It never changes, but another group can take the name.
@@ -39,8 +39,8 @@ impl GroupIndex {
             Event::Init => self.listed.clear(),
             Event::InitApply(pod) => insert(&mut self.listed, pod),
             Event::InitDone => self.by_group = std::mem::take(&mut self.listed),
-            Event::Apply(pod) => insert(&mut self.by_group, pod),
-            Event::Delete(pod) => {
+            Event::Apply(pod) if can_be_disrupted(pod) => insert(&mut self.by_group, pod),
+            Event::Apply(pod) | Event::Delete(pod) => {
                 let Some(key) = group_key(pod) else { return };
                 if let Some(pods) = self.by_group.get_mut(&key) {
                     pods.remove(&pod.name_any());
@@ -52,8 +52,8 @@ impl GroupIndex {
         }
     }
 
-    /// Returns the names of the other pods in a pod's group. Empty for a group that is too large to move
-    /// together.
+    /// Returns the names of the other pods in a pod's group that can be disrupted. Empty for a group that is
+    /// too large to move together.
     pub(super) fn others(&self, pod: &Pod) -> Vec<String> {
         let Some(pods) = group_key(pod).and_then(|key| self.by_group.get(&key)) else { return Vec::new() };
         let name = pod.name_any();
@@ -63,7 +63,7 @@ impl GroupIndex {
 }
 
 fn insert(groups: &mut Groups, pod: &Pod) {
-    if let Some(key) = group_key(pod) {
+    if let Some(key) = group_key(pod).filter(|_| can_be_disrupted(pod)) {
         groups.entry(key).or_default().insert(pod.name_any());
     }
 }
@@ -146,7 +146,7 @@ mod tests {
         let group = group.map(|group| json!({"podGroupName": group}));
         serde_json::from_value(json!({
             "metadata": {"name": name, "namespace": "shop"},
-            "spec": {"containers": [], "schedulingGroup": group},
+            "spec": {"containers": [], "schedulingGroup": group, "nodeName": "node-a"},
         }))
         .unwrap()
     }
@@ -170,7 +170,16 @@ mod tests {
         assert_eq!(index.others(&pod("0", Some("gang"))).len(), MAX_GROUP_MEMBERS - 1);
         index.take(&Event::Apply(one.clone()));
         assert!(index.others(&one).is_empty(), "too many");
+        let mut ended = pod("0", Some("gang"));
+        ended.status.get_or_insert_default().phase = Some("Succeeded".to_owned());
+        index.take(&Event::Apply(ended));
+        assert_eq!(index.others(&one).len(), MAX_GROUP_MEMBERS - 1, "one has ended");
+        let mut waiting = pod("waiting", Some("gang"));
+        waiting.spec.get_or_insert_default().node_name = None;
+        index.take(&Event::Apply(waiting));
+        assert_eq!(index.others(&one).len(), MAX_GROUP_MEMBERS - 1, "one waits for a node");
     }
+
     #[tokio::test(start_paused = true)]
     async fn a_group_that_cannot_be_read_counts_as_one_that_moves_together_and_is_not_read_again_at_once() {
         let asked = Arc::new(AtomicUsize::new(0));

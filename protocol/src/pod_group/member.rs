@@ -7,12 +7,8 @@ use evacuation_api::{
 };
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
 
-use super::{MAX_GROUP_MEMBERS, disrupts};
-use crate::{
-    pod::{LivePod, PodPhase},
-    policy::rests,
-    status::is_finished,
-};
+use super::{MAX_GROUP_MEMBERS, can_be_disrupted, disrupts};
+use crate::{policy::rests, status::is_finished};
 
 /// A pod of a group, with its Evacuations.
 #[derive(Clone, Debug)]
@@ -54,7 +50,7 @@ pub enum MemberState {
 /// controller that owns the target wants it gone.
 pub fn other_members(evacuation: &Evacuation, pods: &[GroupPod<'_>]) -> Vec<Member> {
     let disrupted = evacuation.spec.requesters.iter().any(|entry| disrupts(&entry.name));
-    if !disrupted || pods.len() > MAX_GROUP_MEMBERS {
+    if !disrupted || is_too_large(pods) {
         return Vec::new();
     }
     let target = evacuation.spec.target.pod.uid.as_deref();
@@ -77,12 +73,12 @@ pub fn holding(members: &[Member]) -> Option<&Member> {
 
 /// Returns true for a pod that was there at that time, and stays unless it is asked to move.
 pub(super) fn is_concerned(pod: &Pod, since: DateTime<Utc>) -> bool {
-    let live = LivePod::of(pod);
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
-    !node.is_empty()
-        && live.phase != PodPhase::Terminal
-        && live.terminating_until.is_none()
-        && created(pod.metadata.creation_timestamp.as_ref()) <= since
+    can_be_disrupted(pod) && created(pod.metadata.creation_timestamp.as_ref()) <= since
+}
+
+/// Returns true for a group whose pods move one by one.
+pub(super) fn is_too_large(pods: &[GroupPod<'_>]) -> bool {
+    pods.iter().filter(|member| can_be_disrupted(member.pod)).count() > MAX_GROUP_MEMBERS
 }
 
 /// Returns how far a pod is with what was asked since that time.

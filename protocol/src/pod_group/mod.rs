@@ -12,7 +12,8 @@
 //!    pod in a crash loop.
 //! 5. A deadline acts for its own Evacuation, whatever the other members do.
 //!
-//! A group with more than [`MAX_GROUP_MEMBERS`] pods is treated as if its pods were disrupted one by one.
+//! A group with more than [`MAX_GROUP_MEMBERS`] pods that can be disrupted is treated as if its pods were
+//! disrupted one by one. Pods that have ended, or wait for a node, make no group too large.
 
 mod member;
 mod plan;
@@ -20,12 +21,15 @@ mod plan;
 use evacuation_api::{GATEWAY_ENTRY_PREFIX, GATEWAY_WORKLOAD_ROWS, REFRESH_REQUESTER};
 use k8s_openapi::api::{core::v1::Pod, scheduling::v1beta1::PodGroup};
 
+use crate::pod::{LivePod, PodPhase};
+
 pub use self::{
     member::{GroupPod, Member, MemberState, holding, other_members},
     plan::{GroupAct, part_group, plan_group},
 };
 
-/// Maximum number of pods of a group that are disrupted together.
+/// Maximum number of pods of a group that are disrupted together: of those for which [`can_be_disrupted`] is
+/// true.
 ///
 /// Each change of one member is a decision about all of them, and one request for one member is an Evacuation
 /// of each.
@@ -42,6 +46,13 @@ pub fn disrupts(entry: &str) -> bool {
 /// Returns the name of the pod's PodGroup.
 pub fn pod_group(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.scheduling_group.as_ref()?.pod_group_name.as_deref()
+}
+
+/// Returns true for a pod that runs on a node and stays there unless somebody asks it to move.
+pub fn can_be_disrupted(pod: &Pod) -> bool {
+    let live = LivePod::of(pod);
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+    !node.is_empty() && live.phase != PodPhase::Terminal && live.terminating_until.is_none()
 }
 
 /// Returns true when the pods of a PodGroup can only be disrupted together.

@@ -9,8 +9,10 @@ use evacuation_api::{
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{
-    MAX_GROUP_MEMBERS, disrupts,
-    member::{GroupPod, MemberState, active, created, is_concerned, is_done, other_members, state},
+    disrupts,
+    member::{
+        GroupPod, MemberState, active, created, is_concerned, is_done, is_too_large, other_members, state,
+    },
 };
 use crate::{
     policy::{forced, has_expired, rests},
@@ -39,17 +41,21 @@ struct Source<'a> {
 /// Plans the questions to the members of a group.
 ///
 /// Every member that nobody else asks gets an entry of the hardest request for any of them, in the name of
-/// its owner. Without a request the entries are taken back, unless every member is done: then the pods are
-/// on their way, and some can be gone. In a group that is too large all entries are taken back.
-pub fn plan_group<'a>(pods: &[GroupPod<'a>]) -> Vec<GroupAct<'a>> {
-    if pods.len() > MAX_GROUP_MEMBERS {
+/// its owner. `is_rejected` names the owners who may not ask a pod, for which the next request then counts.
+/// Without a request the entries are taken back, unless every member is done: then the pods are on their way,
+/// and some can be gone. In a group that is too large all entries are taken back.
+pub fn plan_group<'a>(pods: &[GroupPod<'a>], is_rejected: impl Fn(&Pod, &str) -> bool) -> Vec<GroupAct<'a>> {
+    if is_too_large(pods) {
         return part_group(pods.iter().flat_map(|member| member.evacuations.iter().copied()));
     }
-    let sources = pods.iter().filter_map(source);
-    let hardest = sources.max_by_key(|found| (policy(found.entry), Reverse(found.since)));
-    let act = |member: &GroupPod<'a>| match &hardest {
-        Some(source) => asked(member, source),
-        None => withdrawn(member, pods),
+    let mut sources: Vec<_> = pods.iter().flat_map(sources).collect();
+    sources.sort_by_key(|found| (Reverse(policy(found.entry)), found.since));
+    let act = |member: &GroupPod<'a>| {
+        if sources.is_empty() {
+            return withdrawn(member, pods);
+        }
+        let hardest = sources.iter().find(|found| !is_rejected(member.pod, &found.entry.owner))?;
+        asked(member, hardest)
     };
     pods.iter().filter_map(act).collect()
 }
@@ -104,22 +110,19 @@ fn is_open(status: &EvacuationStatus) -> bool {
     !is_finished(status) && !is_done(status) && !acts
 }
 
-/// Returns the hardest request for a member, but not one that sleeps or has expired.
-fn source<'a>(member: &GroupPod<'a>) -> Option<Source<'a>> {
-    let (evacuation, status) = active(member)?;
-    let times = status.policy.as_ref()?;
-    if rests(&evacuation.spec.requesters, status, times) {
-        return None;
-    }
-    let live = evacuation
-        .spec
-        .requesters
-        .iter()
-        .filter(|entry| entry.name != POD_GROUP_REQUESTER && disrupts(&entry.name))
-        .filter(|entry| !has_expired(times, entry.key()));
-    let entry = live.max_by_key(|entry| policy(entry))?;
+/// Returns the requests for a member, but none that sleeps or has expired.
+fn sources<'a>(member: &GroupPod<'a>) -> Vec<Source<'a>> {
+    let Some((evacuation, status)) = active(member) else { return Vec::new() };
+    let all = &evacuation.spec.requesters;
+    let Some(times) = status.policy.as_ref().filter(|times| !rests(all, status, times)) else {
+        return Vec::new();
+    };
     let since = created(evacuation.metadata.creation_timestamp.as_ref());
-    Some(Source { evacuation, entry, status, since })
+    all.iter()
+        .filter(|entry| entry.name != POD_GROUP_REQUESTER && disrupts(&entry.name))
+        .filter(|entry| !has_expired(times, entry.key()))
+        .map(|entry| Source { evacuation, entry, status, since })
+        .collect()
 }
 
 /// Returns the entry that a request for one member puts into the Evacuations of the others.

@@ -3,26 +3,33 @@
 use std::sync::Arc;
 
 use evacuation_api::Evacuation;
-use evacuation_protocol::{LivePod, MAX_GROUP_MEMBERS, pod_group};
+use evacuation_protocol::{LivePod, MAX_GROUP_MEMBERS, can_be_disrupted, pod_group};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Change, Index, is_finished, nodes::node_name};
 use crate::cluster::ObjectKey;
 
 impl Index {
-    /// The pods of a PodGroup with their Evacuations, by the UIDs of the pods. None for a group with more
-    /// than [`MAX_GROUP_MEMBERS`] pods, which move one by one.
+    /// The pods of a PodGroup that can be disrupted or are asked, with their Evacuations, by the UIDs of the
+    /// pods. None for a group in which more than [`MAX_GROUP_MEMBERS`] pods can be disrupted: they move one
+    /// by one.
     pub(crate) fn group(&self, group: &ObjectKey) -> Vec<(Arc<Pod>, Vec<Arc<Evacuation>>)> {
-        let Some(keys) = self.by_group.get(group).filter(|keys| keys.len() <= MAX_GROUP_MEMBERS) else {
-            return Vec::new();
-        };
-        let pods = keys.iter().filter_map(|key| Some((key, self.pods.get(key)?)));
-        let with_evacuations = |(key, pod): (&ObjectKey, &Arc<Pod>)| {
+        let mut disrupted = 0;
+        let mut members = Vec::new();
+        for key in self.by_group.get(group).into_iter().flatten() {
+            let Some(pod) = self.pods.get(key) else { continue };
+            let counts = can_be_disrupted(pod);
+            disrupted += usize::from(counts);
+            if disrupted > MAX_GROUP_MEMBERS {
+                return Vec::new();
+            }
             let mut all = self.evacuations_of(key);
             all.retain(|evacuation| evacuation.spec.target.pod.uid == pod.metadata.uid);
-            (Arc::clone(pod), all)
-        };
-        pods.map(with_evacuations).collect()
+            if counts || all.iter().any(|evacuation| !is_finished(evacuation)) {
+                members.push((Arc::clone(pod), all));
+            }
+        }
+        members
     }
 
     /// The Evacuations of the pods of a group which have not finished, however large the group is, without
@@ -40,8 +47,12 @@ impl Index {
 
     /// The Evacuations of the pods of a group which have not finished.
     pub(super) fn active_in(&self, group: &ObjectKey) -> Vec<ObjectKey> {
-        let keys = self.by_group.get(group).filter(|keys| keys.len() <= MAX_GROUP_MEMBERS);
-        keys.into_iter().flatten().flat_map(|pod| self.active_of(pod)).collect()
+        let Some(keys) = self.by_group.get(group) else { return Vec::new() };
+        let counts = |key: &&ObjectKey| self.pods.get(key).is_some_and(|pod| can_be_disrupted(pod));
+        if keys.len() > MAX_GROUP_MEMBERS && keys.iter().filter(counts).count() > MAX_GROUP_MEMBERS {
+            return Vec::new();
+        }
+        keys.iter().flat_map(|pod| self.active_of(pod)).collect()
     }
 
     /// The Evacuations whose decisions depend on a changed pod of a group: none when only its labels,
@@ -98,6 +109,8 @@ pub(crate) fn group_key(pod: &Pod) -> Option<ObjectKey> {
 #[cfg(test)]
 mod tests {
     use evacuation_api::Evacuation;
+    use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+    use kube::ResourceExt;
     use serde_json::json;
 
     use super::*;
@@ -108,6 +121,13 @@ mod tests {
             "spec": {"containers": [], "schedulingGroup": {"podGroupName": "gang"}},
         }))
         .unwrap()
+    }
+
+    /// The same on a node.
+    fn bound(name: &str, version: &str) -> Pod {
+        let mut pod = pod(name, version);
+        pod.spec.get_or_insert_default().node_name = Some("node-a".to_owned());
+        pod
     }
 
     fn evacuation(pod: &str) -> Evacuation {
@@ -121,9 +141,10 @@ mod tests {
     #[test]
     fn a_change_of_one_member_touches_the_evacuations_of_all() {
         let mut index = Index::default();
-        for name in ["one", "two", "three"] {
-            index.apply(pod(name, "1"));
+        for name in ["one", "two"] {
+            index.apply(bound(name, "1"));
         }
+        index.apply(pod("three", "1"));
         let of = |name: &str| ObjectKey::new("ns", format!("of-{name}"));
         index.apply(evacuation("one"));
         let touched = index.apply(evacuation("two")).touched;
@@ -131,9 +152,7 @@ mod tests {
         let mut labeled = pod("three", "2");
         labeled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
         assert_eq!(index.apply(labeled).touched, [].into(), "a label concerns no other pod");
-        let mut bound = pod("three", "3");
-        bound.spec.get_or_insert_default().node_name = Some("node-a".to_owned());
-        let touched = index.apply(bound).touched;
+        let touched = index.apply(bound("three", "3")).touched;
         assert!(touched.contains(&of("one")) && touched.contains(&of("two")), "{touched:?}");
         let gang = ObjectKey::new("ns", "gang");
         assert_eq!(index.group(&gang).len(), 3);
@@ -146,9 +165,34 @@ mod tests {
         let mut index = Index::default();
         index.apply(evacuation("0"));
         for number in 0..=MAX_GROUP_MEMBERS {
-            index.apply(pod(&number.to_string(), "1"));
+            index.apply(bound(&number.to_string(), "1"));
         }
         let gang = ObjectKey::new("ns", "gang");
         assert_eq!((index.group(&gang).len(), index.asked_in(&gang).len()), (0, 1));
+        assert!(index.active_in(&gang).is_empty());
+    }
+
+    #[test]
+    fn pods_that_ended_or_wait_for_a_node_make_no_group_too_large() {
+        let mut index = Index::default();
+        for number in 0..=MAX_GROUP_MEMBERS {
+            let mut ended = bound(&format!("ended-{number}"), "1");
+            ended.status.get_or_insert_default().phase = Some("Failed".to_owned());
+            index.apply(ended);
+            index.apply(pod(&format!("waiting-{number}"), "1"));
+        }
+        for name in ["one", "two"] {
+            index.apply(bound(name, "1"));
+        }
+        index.apply(evacuation("one"));
+        // Its request concerns the others until it is gone.
+        let mut leaving = bound("leaving", "1");
+        leaving.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        index.apply(leaving);
+        index.apply(evacuation("leaving"));
+        let gang = ObjectKey::new("ns", "gang");
+        let members: Vec<_> = index.group(&gang).iter().map(|(pod, _)| pod.name_any()).collect();
+        assert_eq!(members, ["leaving", "one", "two"]);
+        assert_eq!(index.active_in(&gang).len(), 2);
     }
 }

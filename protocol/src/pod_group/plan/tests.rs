@@ -3,7 +3,7 @@ use k8s_openapi::api::core::v1::{PodSpec, PodStatus};
 
 use super::*;
 use crate::{
-    pod_group::{Member, holding},
+    pod_group::{MAX_GROUP_MEMBERS, Member, holding},
     status::{cancel, fail},
     testing::{at, condition, evacuation_of_app, requester, requester_of},
 };
@@ -51,6 +51,11 @@ fn member_entry(policy: RefusalPolicy) -> Requester {
     Requester { on_refusal: Some(policy), ..requester(POD_GROUP_REQUESTER) }
 }
 
+/// No owner is rejected.
+fn nobody(_: &Pod, _: &str) -> bool {
+    false
+}
+
 /// Returns the acts as words: the act, its pod, and the policy of its entry.
 fn acts(pods: &[(&Pod, &[&Evacuation])]) -> Vec<(&'static str, String, Option<RefusalPolicy>)> {
     let words = |act: GroupAct<'_>| match act {
@@ -64,7 +69,7 @@ fn acts(pods: &[(&Pod, &[&Evacuation])]) -> Vec<(&'static str, String, Option<Re
         GroupAct::Withdraw(evacuation) => ("withdraw", evacuation.spec.target.pod.name.clone(), None),
     };
     let pods = pods.iter().map(|(pod, all)| GroupPod { pod, evacuations: all.to_vec() });
-    plan_group(&pods.collect::<Vec<_>>()).into_iter().map(words).collect()
+    plan_group(&pods.collect::<Vec<_>>(), nobody).into_iter().map(words).collect()
 }
 
 #[test]
@@ -166,7 +171,7 @@ fn a_deadline_that_evicts_is_passed_on_and_one_that_gives_up_is_not() {
         let asked = asking("pod-0", vec![entry]);
         let members =
             [GroupPod { pod: &one, evacuations: vec![&asked] }, GroupPod { pod: &two, evacuations: vec![] }];
-        let [GroupAct::Ask(_, entry, _)] = &plan_group(&members)[..] else { panic!("{action:?}") };
+        let [GroupAct::Ask(_, entry, _)] = &plan_group(&members, nobody)[..] else { panic!("{action:?}") };
         assert_eq!(entry.deadline.map(evacuation_api::WholeSecond::time), expected);
     }
 }
@@ -240,8 +245,37 @@ fn the_owner_of_a_request_is_named_with_its_own_groups_and_never_with_those_of_i
         (recorded.user, recorded.owner_groups) = (user.to_owned(), vec!["admins".to_owned()]);
         let members =
             [GroupPod { pod: &one, evacuations: vec![&asked] }, GroupPod { pod: &two, evacuations: vec![] }];
-        let [GroupAct::Ask(_, _, groups)] = &plan_group(&members)[..] else { panic!("{user}") };
+        let [GroupAct::Ask(_, _, groups)] = &plan_group(&members, nobody)[..] else { panic!("{user}") };
         assert_eq!(*groups, OwnerGroups::new("alice", &[expected.to_owned()]));
+    }
+}
+
+#[test]
+fn a_pod_that_the_hardest_requester_may_not_ask_is_asked_for_the_next() {
+    let (one, two, three) = (pod("pod-0", 0), pod("pod-1", 0), pod("pod-2", 0));
+    let of = |owner: &str, policy| Requester { on_refusal: Some(policy), ..requester_of(owner, "a.b/r") };
+    let asked = asking("pod-0", vec![of("alice", RefusalPolicy::Override), of("bob", RefusalPolicy::GiveUp)]);
+    let by_carol = asking("pod-1", vec![of("carol", RefusalPolicy::Wait)]);
+    let members = [
+        GroupPod { pod: &one, evacuations: vec![&asked] },
+        GroupPod { pod: &two, evacuations: vec![&by_carol] },
+        GroupPod { pod: &three, evacuations: vec![] },
+    ];
+    let table = [
+        ("", Some(("alice", RefusalPolicy::Override))),
+        ("alice", Some(("carol", RefusalPolicy::Wait))),
+        ("alice carol", Some(("bob", RefusalPolicy::GiveUp))),
+        ("alice bob carol", None),
+    ];
+    let is_three = |pod: &Pod| pod.metadata.uid == three.metadata.uid;
+    for (rejected, expected) in table {
+        let acts = plan_group(&members, |pod, owner| is_three(pod) && rejected.contains(owner));
+        let entry = acts.iter().find_map(|act| match act {
+            GroupAct::Ask(pod, entry, _) if is_three(pod) => Some(entry),
+            _ => None,
+        });
+        let found = entry.map(|entry| (entry.owner.as_str(), entry.on_refusal.unwrap_or_default()));
+        assert_eq!(found, expected, "{rejected}");
     }
 }
 
@@ -260,7 +294,7 @@ fn a_group_that_moves_together_no_longer_takes_its_entries_back() {
     let mut members: Vec<_> = pods.iter().map(|pod| GroupPod { pod, evacuations: vec![] }).collect();
     members[0].evacuations.push(&request);
     members[1].evacuations.push(&asked);
-    assert_eq!(plan_group(&members), [GroupAct::Withdraw(&asked)], "it grew too large");
+    assert_eq!(plan_group(&members, nobody), [GroupAct::Withdraw(&asked)], "it grew too large");
 }
 
 /// # Attack
@@ -279,9 +313,9 @@ fn a_group_that_is_too_large_moves_pod_by_pod() {
     };
     let most = members(MAX_GROUP_MEMBERS);
     assert_eq!(
-        (plan_group(&most).len(), other_members(&asked, &most).len()),
+        (plan_group(&most, nobody).len(), other_members(&asked, &most).len()),
         (MAX_GROUP_MEMBERS - 1, MAX_GROUP_MEMBERS - 1)
     );
     let more = members(MAX_GROUP_MEMBERS + 1);
-    assert_eq!((plan_group(&more).len(), other_members(&asked, &more).len()), (0, 0));
+    assert_eq!((plan_group(&more, nobody).len(), other_members(&asked, &more).len()), (0, 0));
 }
