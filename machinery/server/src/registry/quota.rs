@@ -15,11 +15,15 @@ use crate::{
     cache::{Cache, Usage},
 };
 
+/// Part of the limit on the bytes of all namespaces up to which a namespace is small.
+const SMALL_NAMESPACE: usize = 1024;
+
 /// Limits on the stored objects of one kind.
 ///
 /// A quarter of `namespace_objects`, `namespace_bytes` and `total_bytes` is reserved for the callers that the
 /// strategy admits to the reserve ([`Strategy::may_use_reserve`]). A tenant that fills its namespace does not
-/// exclude them.
+/// exclude them. Half of the reserve of `total_bytes` is open to namespaces whose objects have at most a
+/// 1,024th of it, so that a tenant with many namespaces does not exclude the others.
 ///
 /// A kind can have shares ([`Strategy::shared_by`]): one user has at most a quarter of `namespace_objects`
 /// and `namespace_bytes`, unless the strategy admits the user to the reserve.
@@ -244,6 +248,10 @@ impl Quota {
             ordinary: most - most / 4,
             most,
         };
+        let small = own.bytes.saturating_add(added.bytes) <= limits.total_bytes / SMALL_NAMESPACE;
+        let kept = if small { 8 } else { 4 };
+        let (unit, most) = ("bytes of all namespaces", limits.total_bytes);
+        let all = check(Limit::TotalBytes, unit, added.bytes, total.bytes, most);
         let mut checks = vec![
             check(
                 Limit::NamespaceObjects,
@@ -259,7 +267,7 @@ impl Quota {
                 own.bytes,
                 limits.namespace_bytes,
             ),
-            check(Limit::TotalBytes, "bytes of all namespaces", added.bytes, total.bytes, limits.total_bytes),
+            Check { ordinary: limits.total_bytes - limits.total_bytes / kept, ..all },
         ];
         if let Some((name, own)) = of_sharer {
             let share = |limit, what: &str, requested, used, most: usize| Check {

@@ -103,6 +103,31 @@ async fn all_namespaces_together_have_a_limit() {
     assert_eq!(status["details"]["causes"][0]["reason"], "TotalByteLimit", "{status}");
 }
 
+/// # Attack
+///
+/// - Attacker: a tenant with many namespaces
+/// - Act: fills them, so that nobody else can store an object
+/// - Promise: 8
+#[tokio::test]
+async fn full_namespaces_leave_room_for_a_few_objects_of_each_other() {
+    let kitchen = kitchen(ObjectLimits { total_bytes: 2_048_000, ..ObjectLimits::NONE }).await;
+    let client = kitchen.client();
+    let pots = |namespace: &str| format!("/apis/kitchen.dev/v1/namespaces/{namespace}/pots");
+    for number in 0..15 {
+        client.post(&pots(&format!("full-{number}")), &sized("a", 100_000)).await.expect(201);
+    }
+    let more = client.post(&pots("full-0"), &sized("b", 100_000)).await.refused(403, "Forbidden");
+    assert_eq!(more["details"]["causes"][0]["reason"], "TotalByteLimit", "{more}");
+    client.post(&pots("other"), &sized("a", 500)).await.expect(201);
+    client.post(&pots("other"), &sized("b", 100_000)).await.refused(403, "Forbidden");
+    let mut passed = 0;
+    for number in 0..250 {
+        let answer = client.post(&pots(&format!("small-{number}")), &sized("a", 1000)).await;
+        passed += usize::from(answer.code == 201);
+    }
+    assert!((50..250).contains(&passed), "{passed}: the rest of the reserve is kept");
+}
+
 #[tokio::test]
 async fn refusals_and_usage_are_measured() {
     let kitchen = kitchen(ObjectLimits { namespace_objects: 1, ..ObjectLimits::NONE }).await;
