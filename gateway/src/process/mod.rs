@@ -20,7 +20,7 @@ use std::{
 use actix_web::{App, HttpServer, dev::Server, web::ServiceConfig};
 use chrono::TimeDelta;
 use futures::future::join_all;
-use machinery_auth::{ServingCertificate, ServingCertificateError};
+use machinery_auth::{HANDSHAKE_TIMEOUT, MAX_HANDSHAKES, ServingCertificate, ServingCertificateError};
 use machinery_client::ConnectError;
 use rustls::ServerConfig;
 use tokio::time::timeout;
@@ -171,11 +171,11 @@ pub async fn run(options: Options) -> Result<(), RunError> {
             .run();
     let metrics_handle = metrics_server.handle();
     tokio::spawn(metrics_server);
-    let decide_server = serve(options.address, WORKERS, tls.clone(), {
+    let decide_server = serve(options.address, WORKERS, (tls.clone(), HANDSHAKE_TIMEOUT), {
         let gateway = Arc::clone(&gateway);
         move || decisions(Arc::clone(&gateway))
     })?;
-    let warn_server = serve(options.warnings_address, WARNING_WORKERS, tls, {
+    let warn_server = serve(options.warnings_address, WARNING_WORKERS, (tls, HANDSHAKE_TIMEOUT), {
         let gateway = Arc::clone(&gateway);
         move || warnings_only(Arc::clone(&gateway))
     })?;
@@ -202,20 +202,25 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     result
 }
 
-/// Starts a server of webhooks over TLS, with so many threads.
+/// Starts a server of webhooks over TLS, with so many threads and that maximum time of a handshake.
 fn serve<C: FnOnce(&mut ServiceConfig)>(
     address: SocketAddr,
     workers: usize,
-    tls: ServerConfig,
+    (tls, handshake): (ServerConfig, Duration),
     configure: impl Fn() -> C + Clone + Send + 'static,
 ) -> Result<Server, RunError> {
     let server = HttpServer::new(move || App::new().configure(configure()))
         .workers(workers)
         .disable_signals()
         .client_request_timeout(HEAD_TIMEOUT)
+        .max_connection_rate(MAX_HANDSHAKES)
+        .tls_handshake_timeout(handshake)
         .keep_alive(KEEP_ALIVE)
         .shutdown_timeout(SHUTDOWN_SECONDS)
         .bind_rustls_0_23(address, tls)
         .map_err(|source| RunError::Listen { address, source })?;
     Ok(server.run())
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,7 +54,7 @@ pub use error::AuthError;
 pub use request_header::RequestHeaderAuthenticator;
 pub use serving_certificate::{ServingCertificate, ServingCertificateError};
 pub use subject_access_review::SubjectAccessReviewAuthorizer;
-pub use tls::{AnyClientCertificate, server_config};
+pub use tls::{AnyClientCertificate, HANDSHAKE_TIMEOUT, MAX_HANDSHAKES, server_config};
 pub use token::{TokenAuthenticator, bearer_token};
 pub use user::{
     ANONYMOUS_USER, AUTHENTICATED_GROUP, PRIVILEGED_GROUP, UNAUTHENTICATED_GROUP, UserInfo, flow,

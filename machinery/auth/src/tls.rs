@@ -1,6 +1,6 @@
 //! TLS of the server.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rustls::{
     DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme,
@@ -13,6 +13,13 @@ use rustls::{
     },
     version::{TLS12, TLS13},
 };
+
+/// Number of TLS handshakes of a server's thread that are under way at a time. Further clients wait, so that
+/// it is far above the number that a silent client keeps open without effort.
+pub const MAX_HANDSHAKES: usize = 4096;
+/// Maximum time of a TLS handshake. The kube-apiserver gives a webhook of the gateway a second for the whole
+/// call.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Provider of cryptography: ring.
 pub(crate) fn provider() -> Arc<CryptoProvider> {

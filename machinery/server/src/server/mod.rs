@@ -16,6 +16,7 @@ use actix_web::{
     rt::net::TcpStream,
     web::{self, ServiceConfig},
 };
+use machinery_auth::{HANDSHAKE_TIMEOUT, MAX_HANDSHAKES};
 use rustix::net::sockopt::set_tcp_user_timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -168,6 +169,8 @@ impl Server {
                 .h1_allow_half_closed(false)
                 .keep_alive(KEEP_ALIVE)
                 .client_request_timeout(HEAD_TIMEOUT)
+                .max_connection_rate(MAX_HANDSHAKES)
+                .tls_handshake_timeout(HANDSHAKE_TIMEOUT)
                 .shutdown_timeout(options.shutdown_timeout.as_secs())
                 .disable_signals();
             if options.workers > 0 {
