@@ -12,6 +12,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{Api, Client, ResourceExt, api::PostParams};
+use machinery_validation::derived_name;
 
 use crate::{EvacuationHandle, RequestError, backoff::turns, call::call};
 
@@ -205,7 +206,8 @@ impl Requester {
             ttl_seconds_after_finished: Some(REHEARSAL_TTL_SECONDS),
             ..EvacuationSpec::new(target, vec![entry])
         };
-        let metadata = ObjectMeta { generate_name: Some(format!("{pod}-test-")), ..ObjectMeta::default() };
+        let metadata =
+            ObjectMeta { generate_name: Some(derived_name(pod, "-test-")), ..ObjectMeta::default() };
         let mut new = Evacuation { metadata, ..Evacuation::new("", spec) };
         self.declare_groups(&mut new);
         let create = api.create(&self.params, &new);
@@ -309,7 +311,7 @@ fn deadline(now: DateTime<Utc>, after: Duration) -> DateTime<Utc> {
 /// A new Evacuation of that pod, with one entry.
 fn evacuation(pod: &PodTarget, entry: &Entry) -> Evacuation {
     let spec = EvacuationSpec::new(pod.clone(), vec![entry.clone()]);
-    let metadata = ObjectMeta { generate_name: Some(format!("{}-", pod.name)), ..ObjectMeta::default() };
+    let metadata = ObjectMeta { generate_name: Some(derived_name(&pod.name, "-")), ..ObjectMeta::default() };
     Evacuation { metadata, ..Evacuation::new("", spec) }
 }
 

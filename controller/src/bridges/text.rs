@@ -1,6 +1,7 @@
 //! Foreign texts: reading them, and cutting them to a size and to characters that the API takes.
 
 use kube::{ResourceExt, core::DynamicObject};
+use machinery_validation::derived_name;
 use serde_json::Value;
 
 use crate::cluster::CallError;
@@ -41,8 +42,7 @@ pub(super) fn fitting(text: &str) -> String {
 /// Returns the object's name with the beginning of its UID. A later object of the same name differs.
 pub(super) fn unique_name(object: &DynamicObject) -> String {
     let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
-    let name = cut(&name, MAX_NAME).trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-    format!("{name}-{}", cut(&uid, UID))
+    derived_name(cut(&name, MAX_NAME), &format!("-{}", cut(&uid, UID)))
 }
 
 /// Returns the beginning of a text, of at most that number of bytes.

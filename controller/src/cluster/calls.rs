@@ -9,6 +9,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PostParams},
 };
+use machinery_validation::derived_name;
 use tokio::time::timeout;
 
 use super::NotLeading;
@@ -93,7 +94,7 @@ pub(crate) async fn user_name(client: &Client) -> Result<String, CallError> {
 pub(crate) fn evacuation_of(pod: &Pod, entry: &Requester) -> Evacuation {
     let target = PodTarget { name: pod.name_any(), uid: pod.uid() };
     let mut evacuation = Evacuation::new("", EvacuationSpec::new(target, vec![entry.clone()]));
-    evacuation.metadata.generate_name = Some(format!("{}-", pod.name_any()));
+    evacuation.metadata.generate_name = Some(derived_name(&pod.name_any(), "-"));
     evacuation
 }
 

@@ -3,6 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, RefusalPolicy, Requester, RequesterKey};
 use kube::core::ObjectMeta;
+use machinery_validation::derived_name;
 
 use super::{
     Limits,
@@ -21,7 +22,7 @@ pub(crate) fn request(ask: &Ask, limits: &Limits) -> Evacuation {
         ..Requester::named(REQUESTER)
     };
     let metadata = ObjectMeta {
-        generate_name: Some(format!("{name}-")),
+        generate_name: Some(derived_name(&name, "-")),
         namespace: pod.namespace.clone(),
         labels: Some([(OWNER.to_owned(), ask.owner_uid.clone())].into()),
         annotations: Some([(ATTEMPT.to_owned(), ask.attempt.to_string())].into()),

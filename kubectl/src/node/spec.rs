@@ -5,6 +5,7 @@ use evacuation_api::{
     NodeSelection, PodRules, UnmanagedRule,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use machinery_validation::derived_name;
 
 use super::Node;
 use crate::{duration::whole_seconds, label_selector};
@@ -15,7 +16,7 @@ impl Node {
         let mut drain = NodeEvacuation::new(self.name.as_deref().unwrap_or_default(), self.spec()?);
         if self.name.is_none() {
             let prefix = match self.named().as_slice() {
-                [only] => format!("{only}-"),
+                [only] => derived_name(only, "-"),
                 _ => "drain-".to_owned(),
             };
             drain.metadata.generate_name = Some(prefix);

@@ -16,6 +16,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
     core::Status,
 };
+use machinery_validation::derived_name;
 use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -37,8 +38,6 @@ const ATTEMPTS: u32 = 5;
 const PROGRESS_ATTEMPTS: u32 = 2;
 /// Shortest and longest pause between two attempts.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
-/// Maximum length of the object's name in the name of an Event.
-const MAX_NAME: usize = 200;
 
 /// Maximum time in which the records that wait at the end are published.
 pub const LAST_EVENTS: Duration = Duration::from_secs(2);
@@ -201,13 +200,12 @@ fn event(record: &Record, reporter: &Reporter) -> Event {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let now = Timestamp::now();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let unique = format!("{:x}.{number:x}", now.as_microsecond());
+    let unique = format!(".{:x}.{number:x}", now.as_microsecond());
     let namespace = if record.namespace().is_empty() { "default" } else { record.namespace() };
-    let name = record.regarding.name.as_deref().unwrap_or_default();
-    let name = name[..name.floor_char_boundary(MAX_NAME)].trim_end_matches(['.', '-']);
+    let object = record.regarding.name.as_deref().unwrap_or_default();
     Event {
         metadata: ObjectMeta {
-            name: Some(format!("{name}.{unique}")),
+            name: Some(derived_name(object, &unique)),
             namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         },

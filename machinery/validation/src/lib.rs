@@ -10,4 +10,6 @@ mod names;
 
 pub use field::{FieldError, FieldErrorKind, FieldPath};
 pub use metadata::{validate_metadata, validate_metadata_update};
-pub use names::{dns1123_label, dns1123_subdomain, label_key, label_value, qualified_name};
+pub use names::{
+    derived_name, dns1123_label, dns1123_subdomain, generate_name, label_key, label_value, qualified_name,
+};

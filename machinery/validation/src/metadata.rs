@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::{
-    FieldError, FieldErrorKind, FieldPath, dns1123_label, dns1123_subdomain, label_value, qualified_name,
+    FieldError, FieldErrorKind, FieldPath, dns1123_label, dns1123_subdomain, generate_name, label_value,
+    qualified_name,
 };
 
 /// The most that the keys and values of all annotations may have together, in bytes.
@@ -19,12 +20,9 @@ pub fn validate_metadata(metadata: &ObjectMeta, namespaced: bool) -> Vec<FieldEr
     let path = FieldPath::new("metadata");
     let mut errors = Vec::new();
     if let Some(prefix) = metadata.generate_name.as_deref().filter(|prefix| !prefix.is_empty()) {
-        // What follows the prefix is alphanumeric, so the prefix itself may end with `-` or `.`.
         let field = path.child("generateName");
-        let sample = format!("{prefix}0");
-        errors.extend(
-            dns1123_subdomain(&sample).iter().map(|problem| FieldError::invalid(&field, prefix, problem)),
-        );
+        errors
+            .extend(generate_name(prefix).iter().map(|problem| FieldError::invalid(&field, prefix, problem)));
     }
     match metadata.name.as_deref().unwrap_or_default() {
         "" => errors.push(FieldError::required(&path.child("name"), "name or generateName is required")),
@@ -209,6 +207,7 @@ mod tests {
             (|m| m.name = None, "metadata.name: Required value"),
             (|m| m.name = Some("A".into()), "metadata.name: Invalid value: \"A\""),
             (|m| m.generate_name = Some("a-".into()), ""),
+            (|m| m.generate_name = Some(format!("{}-", "a".repeat(253))), ""),
             (|m| m.generate_name = Some("-a".into()), "metadata.generateName: Invalid value"),
             (|m| m.namespace = None, "metadata.namespace: Required value"),
             (|m| m.namespace = Some("a.b".into()), "metadata.namespace: Invalid value"),

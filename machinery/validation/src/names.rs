@@ -41,6 +41,29 @@ pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     problems
 }
 
+/// Returns a name that is derived from that of an object: it, and then `end`. The object's name is cut where
+/// the result would be too long, and after a cut it ends with a letter or digit.
+///
+/// `end` begins with `-` or `.`. It may end with `-`, for a `metadata.generateName`.
+pub fn derived_name(name: &str, end: &str) -> String {
+    let cut = name.floor_char_boundary(SUBDOMAIN_LENGTH.saturating_sub(end.len()));
+    let begin = name.get(..cut).unwrap_or(name).trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+    format!("{begin}{end}")
+}
+
+/// Returns the error of a `metadata.generateName`, which may end with `-`: so it can be one byte longer than
+/// a name. The server cuts it before it adds characters.
+pub fn generate_name(value: &str) -> Vec<String> {
+    match value.strip_suffix('-').filter(|rest| !rest.is_empty()) {
+        // As upstream, which replaces the dash and what is before it.
+        Some(rest) => {
+            let last = rest.char_indices().next_back().map_or(0, |(at, _)| at);
+            dns1123_subdomain(&format!("{}a", rest.get(..last).unwrap_or_default()))
+        }
+        None => dns1123_subdomain(value),
+    }
+}
+
 /// Returns the error of a qualified name such as `acme.io/failover` or `failover`: the form of finalizers and
 /// label keys.
 pub fn qualified_name(value: &str) -> Vec<String> {
@@ -116,6 +139,55 @@ fn is_word(value: &str, edge: impl Fn(&u8) -> bool, inner: impl Fn(&u8) -> bool)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_beginning_of_a_name_may_end_with_a_dash_and_be_a_byte_longer() {
+        let (most, more) = (format!("{}-", "a".repeat(253)), format!("{}-", "a".repeat(254)));
+        let cases = [
+            ("a", true),
+            ("a-", true),
+            ("a.b--", true),
+            (most.as_str(), true),
+            (more.as_str(), false),
+            (&most[..253], true),
+            (&more[..254], false),
+            ("-", false),
+            ("-a", false),
+            ("a.", false),
+            ("Ab-", false),
+            // As upstream: the name that is made of it is refused.
+            ("A-", true),
+        ];
+        for (value, legal) in cases {
+            assert_eq!(generate_name(value).is_empty(), legal, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_derived_from_a_legal_one_is_legal() {
+        let texts = ["a".repeat(253), "a.".repeat(127), "a--.b-".repeat(50), "0-".repeat(127)];
+        let begin = |text: &str, length: usize| text[..length].trim_end_matches(['.', '-']).to_owned();
+        for text in &texts {
+            for name in (1..=253.min(text.len())).map(|length| begin(text, length)) {
+                if !dns1123_subdomain(&name).is_empty() {
+                    continue;
+                }
+                for end in ["-01234567", ".64f0c0ffee.2a", "-", "-test-"] {
+                    let derived = derived_name(&name, end);
+                    assert!(derived.ends_with(end) && derived.len() <= 253, "{derived}");
+                    let fits = name.len() + end.len() <= 253;
+                    assert!(!fits || derived == format!("{name}{end}"), "{derived}");
+                    let problems = if end.ends_with('-') {
+                        generate_name(&derived)
+                    } else {
+                        dns1123_subdomain(&derived)
+                    };
+                    assert!(problems.is_empty(), "{derived}: {problems:?}");
+                }
+            }
+        }
+        assert_eq!(derived_name(&"ü".repeat(200), "-x"), "-x");
+    }
 
     #[test]
     fn names_are_judged_as_kubernetes_judges_them() {

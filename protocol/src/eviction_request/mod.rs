@@ -30,6 +30,7 @@ use k8s_openapi::{
     api::core::v1::Pod,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
+use machinery_validation::derived_name;
 
 pub use intents::has_eviction_entries;
 pub use outcome::invalid_request;
@@ -267,7 +268,7 @@ impl<'a> EvictionWorld<'a> {
         };
         let metadata = ObjectMeta {
             // Another object can have the name of the Evacuation.
-            generate_name: evacuation.metadata.name.as_ref().map(|name| format!("{name}-")),
+            generate_name: evacuation.metadata.name.as_ref().map(|name| derived_name(name, "-")),
             namespace: Some(self.namespace.to_owned()),
             ..ObjectMeta::default()
         };

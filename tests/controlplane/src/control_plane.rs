@@ -11,6 +11,9 @@ use crate::pki::write;
 use crate::port::Reservation;
 use crate::{Binaries, Component, Error, Etcd, Folder, IdentityFiles, Pki, Process, Result};
 
+/// Maximum length of the name of a file, in bytes.
+const LONGEST_FILE: usize = 200;
+
 /// A running control plane.
 ///
 /// It needs no runtime of its own: tests that each have one may share it. Clients do need one, so each test
@@ -150,7 +153,10 @@ impl ControlPlane {
     }
 
     fn write_kubeconfig(&self, user: &str, credentials: &Credentials<'_>) -> Result<PathBuf> {
-        let path = self.folder.subfolder("kubeconfigs")?.join(user.replace(['/', ':'], "-"));
+        // The end tells users apart, and a whole name can be longer than that of a file.
+        let name = user.replace(['/', ':'], "-");
+        let begin = name.ceil_char_boundary(name.len().saturating_sub(LONGEST_FILE));
+        let path = self.folder.subfolder("kubeconfigs")?.join(name.get(begin..).unwrap_or(&name));
         self.access.write(&path, user, credentials)?;
         Ok(path)
     }

@@ -63,6 +63,18 @@ async fn the_entries_of_a_drain_belong_to_the_user_who_drains() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pod_with_the_longest_legal_name_is_asked_and_moved() {
+    let stage = Stage::new("names", 1).await;
+    let name = "abcdefghi-".repeat(6).trim_end_matches('-').to_owned() + "xyz";
+    let name = [name.as_str(); 5].join(".")[..253].to_owned();
+    let pod = stage.scene.pod(&name, quick(PodSpec::watching()).on(&stage.nodes[0])).await;
+    stage.drain("d", &[0], json!({"pods": {"unmanaged": "Evict"}})).await;
+    stage.until("d", "the pod is asked", |status| status.pods.asked == 1).await;
+    let _app = stage.scene.app(&pod, |_| async { Answer::accept() }).await;
+    assert_eq!(stage.drained("d").await.pods.gone, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn deleting_a_drain_takes_its_requests_back_before_it_uncordons() {
     let stage = Stage::new("takeback", 1).await;
     let node = stage.nodes[0].clone();

@@ -14,6 +14,7 @@ mod flood;
 mod holds;
 mod kubectl;
 mod ledger;
+mod names;
 mod outages;
 mod passes;
 mod replicas;
