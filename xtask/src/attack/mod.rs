@@ -20,10 +20,16 @@ pub(crate) struct Catalogue {
     /// Only the attacks on this promise.
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=i64::from(PROMISES)))]
     promise: Option<u8>,
+    /// Write the page of threats, as `cargo xtask generate` does among others: nothing is built for it.
+    #[arg(long, conflicts_with = "promise")]
+    write: bool,
 }
 
 impl Catalogue {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if self.write {
+            return write();
+        }
         let mut attacks = catalogue(&root()?)?;
         attacks.retain(|attack| self.promise.is_none_or(|promise| attack.promises.contains(&promise)));
         for attack in &attacks {
@@ -53,7 +59,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     let root = root()?;
     let written = fs::read_to_string(root.join(PAGE)).with_context(|| format!("{PAGE} cannot be read"))?;
     if written != page::page(&catalogue(&root)?)? {
-        bail!("{PAGE} is not up to date: run `cargo xtask generate`");
+        bail!("{PAGE} is not up to date: run `cargo xtask attack --write`");
     }
     Ok(())
 }
