@@ -12,8 +12,6 @@
 
 mod api_server;
 mod certificate;
-mod check;
-mod commands;
 mod drain;
 mod embedded;
 mod etcd;

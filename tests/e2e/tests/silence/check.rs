@@ -10,7 +10,7 @@ use controlplane::{Output, eventually, output_of};
 use evacuation_e2e::{Scene, scene::PATIENCE};
 use serde::Deserialize;
 
-use crate::worker;
+use crate::scene;
 
 /// Bound of the checks of a part that is down.
 const LIMIT: Duration = Duration::from_secs(8);
@@ -65,7 +65,7 @@ async fn until_failed(scene: &Scene, names: &[&str]) -> BTreeMap<String, Item> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_working_installation_is_ok_and_a_user_without_rights_sees_what_is_missing() {
-    let scene = worker::scene("check").await;
+    let scene = scene("check").await;
     let items = until_failed(&scene, &[]).await;
     assert_eq!(names_in_state(&items, "ok").len(), items.len() - 2, "{items:?}");
     assert_eq!(names_in_state(&items, "notInstalled"), ["gateway"], "{items:?}");
@@ -91,7 +91,7 @@ async fn a_working_installation_is_ok_and_a_user_without_rights_sees_what_is_mis
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_that_is_down_fails_its_item_and_holds_up_no_other() {
-    let scene = worker::scene("check-api").await;
+    let scene = scene("check-api").await;
     scene.platform().apiserver().kill().unwrap();
     let items = eventually(PATIENCE, "the API server's item has failed", || async {
         let began = Instant::now();
@@ -122,7 +122,7 @@ async fn an_api_server_that_is_down_fails_its_item_and_holds_up_no_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_down_fails_its_item_while_the_api_server_answers() {
-    let scene = worker::scene("check-store").await;
+    let scene = scene("check-store").await;
     let etcd = scene.platform().etcd().unwrap();
     etcd.stop().unwrap();
     let items = eventually(PATIENCE, "the store's item has failed", || async {
@@ -144,7 +144,7 @@ async fn a_store_that_is_down_fails_its_item_while_the_api_server_answers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_that_is_down_fails_its_item_with_the_age_of_its_lease() {
-    let scene = worker::scene("check-lease").await;
+    let scene = scene("check-lease").await;
     scene.kill_controller();
     let items = until_failed(&scene, &["controller"]).await;
     let controller = &items["controller"];

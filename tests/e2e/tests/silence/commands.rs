@@ -14,7 +14,7 @@ use kube::{
 
 use serde_json::json;
 
-use crate::worker;
+use crate::scene;
 
 const NODE: &str = "node-1";
 
@@ -34,7 +34,7 @@ fn assert_has(text: &str, parts: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_api_server_is_down_each_command_names_it_and_writes_nothing_later() {
-    let scene = worker::scene("mute").await;
+    let scene = scene("mute").await;
     scene.pods.create("db-0", &PodSpec::default()).await.unwrap();
     let namespace = format!("--namespace={}", scene.namespace());
     let server = scene.platform().apiserver();
@@ -66,7 +66,7 @@ async fn while_the_api_server_is_down_each_command_names_it_and_writes_nothing_l
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_without_the_evacuation_api_is_told_from_one_that_is_down() {
-    let scene = worker::scene("absent").await;
+    let scene = scene("absent").await;
     let services: Api<APIService> = Api::all(scene.admin());
     let mut service = services.get("v1alpha1.evacuation.dev").await.unwrap();
     services.delete("v1alpha1.evacuation.dev", &DeleteParams::default()).await.unwrap();
@@ -90,7 +90,7 @@ async fn a_cluster_without_the_evacuation_api_is_told_from_one_that_is_down() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_says_by_a_condition_that_no_controller_works_on_it() {
-    let scene = worker::scene("unattended").await;
+    let scene = scene("unattended").await;
     let drains: Api<NodeEvacuation> = Api::all(scene.admin());
     let name = scene.namespace();
     let drain = json!({
@@ -123,7 +123,7 @@ async fn a_drain_says_by_a_condition_that_no_controller_works_on_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_no_controller_works_each_command_and_kubectl_itself_say_so() {
-    let scene = worker::scene("leaderless").await;
+    let scene = scene("leaderless").await;
     scene.pods.create("db-0", &PodSpec::default()).await.unwrap();
     let namespace = format!("--namespace={}", scene.namespace());
     scene.kill_controller();
@@ -172,7 +172,7 @@ async fn while_no_controller_works_each_command_and_kubectl_itself_say_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_kube_apiserver_hangs_the_evacuation_api_is_not_blamed() {
-    let scene = worker::scene("hanging").await;
+    let scene = scene("hanging").await;
     let server = scene.control_plane().apiserver();
     server.pause().unwrap();
     let error = fails(&scene, &["evacuate", "status", "--request-timeout=5s"]).await;
@@ -183,7 +183,7 @@ async fn while_the_kube_apiserver_hangs_the_evacuation_api_is_not_blamed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_kube_controller_manager_hangs_a_pod_is_held_by_a_budget_that_nobody_counts() {
-    let scene = worker::scene("uncounted").await;
+    let scene = scene("uncounted").await;
     let node = scene.own_node().await;
     for name in ["db-0", "db-1", "db-2"] {
         scene.pod(name, PodSpec::default().label("app", "db").on(&node)).await;
