@@ -42,7 +42,7 @@ pub(crate) struct Suite {
 pub(crate) enum Lane {
     /// No cluster. One suite after the other, so that none misses its time limits.
     Quick,
-    /// A cluster. Two suites at once: each waits most of its time.
+    /// A cluster. Some suites at once: each waits most of its time.
     EndToEnd,
     /// Scenarios whose outcome depends on a limit of the kube-apiserver's own, such as the second that it
     /// gives a webhook. One suite after the other.
@@ -58,7 +58,7 @@ const LONG: &[&str] = &["callers", "go_clients"];
 /// The longest end-to-end suites, which start first so that a stage does not end with a long one alone. The
 /// others follow by name.
 const LONGEST: &[&str] =
-    &["outages", "memory", "attacks", "drain", "clocks", "ways_out", "apps", "kubectl", "bridges"];
+    &["outages", "memory", "attacks", "drain", "silence", "clocks", "ways_out", "apps", "kubectl", "bridges"];
 
 /// Builds all test programs, and returns them in the order in which they run.
 ///

@@ -21,8 +21,8 @@ use crate::{
     suites::Lane,
 };
 
-/// End-to-end suites that run at once.
-const AT_ONCE: usize = 2;
+/// End-to-end suites that run at once: each waits for its cluster most of the time.
+const AT_ONCE: usize = 3;
 /// Maximum time of all doc tests.
 const DOC_TESTS_LIMIT: Duration = Duration::from_mins(15);
 
