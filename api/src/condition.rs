@@ -151,6 +151,8 @@ words! {
         PodGroup,
         /// A pod was left alone: its request ended without an evacuation.
         LeftAlone,
+        /// The owner of the pod puts its pods on the node again and again.
+        ComesBack,
         /// A webhook, or the API itself, rejects the eviction.
         EvictionRejected,
         /// The pod terminates.

@@ -70,7 +70,8 @@ pub use node_evacuation_rule_status::{
 pub use node_evacuation_status::{
     CordonOwner, DrainBlocker, DrainPodCounts, DrainUser, DrainVerdict, DrainedNode, DrainedNodePhase,
     LeftAlonePod, MAX_COUNTED_PODS, MAX_DAEMON_SET_PODS, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES,
-    MAX_LEFT_ALONE_PODS, MAX_PLANNED_PODS, NodeEvacuationStatus, PlannedAct, PlannedPod, PlannedReason,
+    MAX_LEFT_ALONE_PODS, MAX_PLANNED_PODS, MAX_RETURNED_OWNERS, MAX_RETURNED_PODS, NodeEvacuationStatus,
+    PlannedAct, PlannedPod, PlannedReason, ReturnedOwner,
 };
 pub use owner_groups::{OWNER_GROUPS_ANNOTATION, OwnerGroups};
 pub use pod_annotations::{

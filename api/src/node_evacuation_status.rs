@@ -17,6 +17,11 @@ pub const MAX_PLANNED_PODS: usize = 2000;
 /// Maximum number of pods of DaemonSets that a drain asks on one node.
 pub const MAX_DAEMON_SET_PODS: usize = 32;
 
+/// Maximum number of entries in `returned` of all nodes of a drain together.
+pub const MAX_RETURNED_OWNERS: usize = 100;
+/// Maximum number of entries in `pods` of an entry in `returned`.
+pub const MAX_RETURNED_PODS: usize = 32;
+
 /// Maximum number of entries in `countedPods` of all nodes of a drain together.
 pub const MAX_COUNTED_PODS: usize = 4000;
 
@@ -240,6 +245,33 @@ pub struct DrainedNode {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub counted_pods: Vec<String>,
+    /// The owners whose pods came to the node after its drain began. Their pods are asked in rounds, with
+    /// pauses that grow. At most 100 in a drain. Empty after the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub returned: Vec<ReturnedOwner>,
+}
+
+/// An owner whose pods came to a node after its drain began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReturnedOwner {
+    /// The namespace.
+    pub namespace: String,
+    /// The controller of the pods, as `KIND/NAME`. Absent for all pods of the namespace without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// The controller's UID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// Number of rounds in which the drain asked such pods.
+    pub rounds: i32,
+    /// Time at which the last round began.
+    pub time: Timestamp,
+    /// First 8 characters of the UIDs of the pods in the last round, at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub pods: Vec<String>,
 }
 
 /// The phase of a node's drain.

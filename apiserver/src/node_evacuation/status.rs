@@ -2,7 +2,7 @@
 
 use evacuation_api::{
     DrainConditionType, MAX_COUNTED_PODS, MAX_DAEMON_SET_PODS, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES,
-    MAX_LEFT_ALONE_PODS, MAX_MESSAGE_LENGTH, NodeEvacuationStatus,
+    MAX_LEFT_ALONE_PODS, MAX_MESSAGE_LENGTH, MAX_RETURNED_OWNERS, MAX_RETURNED_PODS, NodeEvacuationStatus,
 };
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
@@ -22,7 +22,16 @@ pub(super) fn validate_status(status: &NodeEvacuationStatus, old: &NodeEvacuatio
     });
     let counted = status.nodes.iter().map(|node| node.counted_pods.len()).sum();
     let counted = (path.child("nodes"), counted, MAX_COUNTED_PODS);
-    for (field, items, most) in lists.chain(of_nodes).chain([counted]) {
+    let returned = status.nodes.iter().map(|node| node.returned.len()).sum();
+    let returned = (path.child("nodes"), returned, MAX_RETURNED_OWNERS);
+    let rounds = status.nodes.iter().enumerate().flat_map(|(i, node)| {
+        let list = path.child("nodes").index(i).child("returned");
+        node.returned
+            .iter()
+            .enumerate()
+            .map(move |(at, owner)| (list.index(at).child("pods"), owner.pods.len(), MAX_RETURNED_PODS))
+    });
+    for (field, items, most) in lists.chain(of_nodes).chain([counted, returned]).chain(rounds) {
         if items > most {
             let message = format!("must have at most {most} items, has {items}");
             errors.push(FieldError { kind: FieldErrorKind::TooMany, field, message });
@@ -111,6 +120,10 @@ mod tests {
         json!({"node": "node-a", "reason": "Refused", "since": "2026-01-01T00:00:00Z", "message": message})
     }
 
+    fn came(pods: usize) -> Value {
+        json!({"namespace": "a", "rounds": 1, "time": "2026-01-01T00:00:00Z", "pods": vec!["u"; pods]})
+    }
+
     /// Each error as `KIND FIELD`.
     fn brief(new: &Value, old: &Value) -> Vec<String> {
         let errors = validate_status(&status(new), &status(old));
@@ -135,6 +148,15 @@ mod tests {
                 json!({"nodes": [{"name": "a", "countedPods": vec!["u"; MAX_COUNTED_PODS]},
                                  {"name": "b", "countedPods": ["u"]}]}),
                 "TooMany status.nodes",
+            ),
+            (
+                json!({"nodes": [{"name": "a", "returned": vec![came(1); MAX_RETURNED_OWNERS]},
+                                 {"name": "b", "returned": [came(1)]}]}),
+                "TooMany status.nodes",
+            ),
+            (
+                json!({"nodes": [{"name": "a", "returned": [came(1), came(MAX_RETURNED_PODS + 1)]}]}),
+                "TooMany status.nodes[0].returned[1].pods",
             ),
             (json!({"message": long}), "TooLong status.message"),
             (json!({"nodes": [node(""), node(&long)]}), "TooLong status.nodes[1].message"),

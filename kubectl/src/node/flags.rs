@@ -54,6 +54,10 @@ pub struct Node {
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
           default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
     pub(super) force: bool,
+    /// Leave pods alone that come to a node after its drain began, such as those that tolerate the cordon.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
+          default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
+    pub(super) skip_late_pods: bool,
     /// Only the pods with these labels.
     #[arg(long, value_name = "LABELS", value_parser = NonEmptyStringValueParser::new())]
     pub(super) pod_selector: Option<String>,

@@ -1,7 +1,7 @@
 //! The NodeEvacuation that the flags describe.
 
 use evacuation_api::{
-    DaemonSetRule, DrainRequester, EmptyDirRule, MaxParallel, NodeEvacuation, NodeEvacuationSpec,
+    DaemonSetRule, DrainRequester, EmptyDirRule, LateRule, MaxParallel, NodeEvacuation, NodeEvacuationSpec,
     NodeSelection, PodRules, UnmanagedRule,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -80,7 +80,7 @@ impl Node {
             daemon_sets: Some(daemon_sets),
             empty_dir_data: Some(empty_dirs),
             unmanaged: Some(unmanaged),
-            late: None,
+            late: self.skip_late_pods.then_some(LateRule::Skip),
             selector: read("--pod-selector", self.pod_selector.as_deref())?,
             skip_terminating_seconds: (patience > 0).then_some(patience),
         })
@@ -137,6 +137,7 @@ mod tests {
             ignore_daemonsets: true,
             delete_emptydir_data: true,
             force: true,
+            skip_late_pods: true,
             pod_selector: Some("app".to_owned()),
             skip_wait_for_delete_timeout: 5,
             max_parallel: Some(2),
@@ -156,7 +157,7 @@ mod tests {
                 "pods": {
                     "daemonSets": "Skip", "emptyDirData": "Delete", "unmanaged": "Evict",
                     "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
-                    "skipTerminatingSeconds": 5,
+                    "skipTerminatingSeconds": 5, "late": "Skip",
                 },
                 "maxParallel": {"nodes": 2, "pods": 10},
             })

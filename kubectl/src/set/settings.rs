@@ -6,7 +6,8 @@ use anyhow::Context;
 use chrono::{DateTime, Utc};
 use clap::{ArgAction, Args};
 use evacuation_api::{
-    DaemonSetRule, DeadlineAction, EmptyDirRule, PodRules, RefusalPolicy, UnmanagedRule, WholeSecond,
+    DaemonSetRule, DeadlineAction, EmptyDirRule, LateRule, PodRules, RefusalPolicy, UnmanagedRule,
+    WholeSecond,
 };
 use serde_json::{Map, Value, json};
 
@@ -46,6 +47,10 @@ pub(super) struct Settings {
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", hide_possible_values = true)]
     pub(super) force: Option<bool>,
+    /// Of a drain: leave pods alone that come to a node after its drain began.
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", hide_possible_values = true)]
+    pub(super) skip_late_pods: Option<bool>,
 }
 
 impl Settings {
@@ -76,11 +81,15 @@ impl Settings {
         let unmanaged = self
             .force
             .map(|force| if force { json!(UnmanagedRule::Evict) } else { json!(UnmanagedRule::Refuse) });
+        let late = self
+            .skip_late_pods
+            .map(|skip| if skip { json!(LateRule::Skip) } else { json!(LateRule::Evacuate) });
         let rules = [
             ("skipTerminatingSeconds", skip),
             ("daemonSets", daemon_sets),
             ("emptyDirData", data),
             ("unmanaged", unmanaged),
+            ("late", late),
         ];
         rules.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?))).collect()
     }
@@ -92,6 +101,7 @@ impl Settings {
             ("--ignore-daemonsets", self.ignore_daemonsets.is_some()),
             ("--delete-emptydir-data", self.delete_emptydir_data.is_some()),
             ("--force", self.force.is_some()),
+            ("--skip-late-pods", self.skip_late_pods.is_some()),
         ];
         rules.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
     }
@@ -129,6 +139,7 @@ pub(super) fn rule_words(rules: &PodRules) -> String {
         rules.daemon_sets.map(|rule| format!("pods of DaemonSets: {rule:?}")),
         rules.empty_dir_data.map(|rule| format!("data of emptyDir volumes: {rule:?}")),
         rules.unmanaged.map(|rule| format!("pods without a controller: {rule:?}")),
+        rules.late.map(|rule| format!("pods that come after the begin: {rule:?}")),
         rules
             .skip_terminating_seconds
             .map(|time| format!("pods are skipped {time} s after their grace period")),
@@ -166,18 +177,27 @@ mod tests {
             assert_eq!(Value::Object(settings.fields(None)), json!({}), "it is no field of a request");
         }
         let rules = |value| {
-            let (ignore_daemonsets, delete_emptydir_data, force) = (Some(value), Some(value), Some(value));
-            let settings = Settings { ignore_daemonsets, delete_emptydir_data, force, ..Settings::default() };
+            let settings = Settings {
+                ignore_daemonsets: Some(value),
+                delete_emptydir_data: Some(value),
+                force: Some(value),
+                skip_late_pods: Some(value),
+                ..Settings::default()
+            };
             Value::Object(settings.pod_rules())
         };
-        let expected = json!({"daemonSets": "Skip", "emptyDirData": "Delete", "unmanaged": "Evict"});
+        let expected =
+            json!({"daemonSets": "Skip", "emptyDirData": "Delete", "unmanaged": "Evict", "late": "Skip"});
         assert_eq!(rules(true), expected);
         let all: PodRules = serde_json::from_value(expected).unwrap();
         assert_eq!(
             rule_words(&all),
-            "; pods of DaemonSets: Skip; data of emptyDir volumes: Delete; pods without a controller: Evict"
+            "; pods of DaemonSets: Skip; data of emptyDir volumes: Delete; pods without a controller: Evict; pods \
+             that come after the begin: Skip"
         );
-        let expected = json!({"daemonSets": "Refuse", "emptyDirData": "Refuse", "unmanaged": "Refuse"});
+        let expected = json!({
+            "daemonSets": "Refuse", "emptyDirData": "Refuse", "unmanaged": "Refuse", "late": "Evacuate",
+        });
         assert_eq!(rules(false), expected);
         let endless = Settings { deadline: Some(Duration::MAX), ..Settings::default() };
         assert!(endless.deadline(DateTime::UNIX_EPOCH).is_err());

@@ -6,7 +6,10 @@ use chrono::{DateTime, Utc};
 use evacuation_api::{DaemonSetRule, DrainPhase, DrainedNode, LateRule, NodeEvacuation, from_condition_time};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::PodOnNode;
+use super::{
+    PodOnNode,
+    returns::{Turn, turn},
+};
 use crate::drain::{DrainFilters, DrainWarning, Picked, labels::is_picked, pick, verdict::Standing};
 
 /// Phase of the pods of DaemonSets, after all others.
@@ -19,6 +22,8 @@ pub(super) struct Member<'w, 'a> {
     pub(super) phase: usize,
     /// True for a pod that has ended: it is deleted without being asked.
     pub(super) completed: bool,
+    /// True for a pod that came after the drain of its node began, and that no round has yet.
+    pub(super) unrecorded: bool,
     /// The losses that its evacuation causes.
     pub(super) losses: Vec<DrainWarning>,
 }
@@ -81,12 +86,13 @@ impl<'n> Rules<'n> {
             let phase = if self.is_last(seen.pod) { LAST } else { self.phase_of(seen.pod) };
             let of_pod = picked.warnings.iter().filter(|(pod, _)| pod.metadata.uid == seen.pod.metadata.uid);
             let losses = of_pod.map(|(_, loss)| *loss).collect();
-            members.push(Member { seen, standing: standing_of(seen), phase, completed: false, losses });
+            let (standing, unrecorded) = self.in_turn(seen.pod, standing_of(seen), now);
+            members.push(Member { seen, standing, phase, completed: false, unrecorded, losses });
         }
         for seen in picked.completed.iter().filter_map(|pod| find(&by_uid, pod)) {
             let phase = self.phase_of(seen.pod);
             let (standing, losses) = (Standing::Leaving, Vec::new());
-            members.push(Member { seen, standing, phase, completed: true, losses });
+            members.push(Member { seen, standing, phase, completed: true, unrecorded: false, losses });
         }
         members
     }
@@ -100,7 +106,8 @@ impl<'n> Rules<'n> {
                 (Some(Standing::Refused(reasons)), _) => reasons.push(*why),
                 (_, Some(seen)) => {
                     let (standing, phase) = (Standing::Refused(vec![*why]), self.phase_of(pod));
-                    members.push(Member { seen, standing, phase, completed: false, losses: Vec::new() });
+                    let (unrecorded, losses) = (false, Vec::new());
+                    members.push(Member { seen, standing, phase, completed: false, unrecorded, losses });
                 }
                 (_, None) => {}
             }
@@ -108,12 +115,25 @@ impl<'n> Rules<'n> {
         members
     }
 
+    /// Returns the standing of a pod that may be asked, if its turn has come, and whether its round is to be
+    /// recorded first.
+    fn in_turn<'a>(&self, pod: &Pod, standing: Standing<'a>, now: DateTime<Utc>) -> (Standing<'a>, bool) {
+        // Creations are stamped in whole seconds: one of the second of the beginning may be later than that.
+        let may_be_late = created(pod).timestamp() >= self.begun.timestamp();
+        if !matches!(standing, Standing::Waiting) || !may_be_late {
+            return (standing, false);
+        }
+        match turn(self.node, pod, now) {
+            Turn::Now => (standing, false),
+            Turn::Next => (standing, true),
+            Turn::At { time: until, rounds, since } => (Standing::Returned { rounds, since, until }, false),
+        }
+    }
+
     /// Returns true for a pod that the drain's rules do not leave out from the start.
     fn concerns(&self, pod: &Pod) -> bool {
         let rules = &self.drain.spec.pods;
-        let created =
-            pod.metadata.creation_timestamp.as_ref().map_or(DateTime::UNIX_EPOCH, from_condition_time);
-        let is_late = rules.late.unwrap_or_default() == LateRule::Skip && created > self.begun;
+        let is_late = rules.late.unwrap_or_default() == LateRule::Skip && created(pod) > self.begun;
         !is_late && !self.is_replacement(pod) && is_picked(pod, rules.selector.as_ref())
     }
 
@@ -134,6 +154,10 @@ impl<'n> Rules<'n> {
         let phases = &self.drain.spec.phases;
         phases.iter().position(|phase| picks(phase, pod)).unwrap_or(phases.len())
     }
+}
+
+fn created(pod: &Pod) -> DateTime<Utc> {
+    pod.metadata.creation_timestamp.as_ref().map_or(DateTime::UNIX_EPOCH, from_condition_time)
 }
 
 /// Pods of a node by UID.

@@ -23,6 +23,7 @@ mod nodes;
 mod planner;
 mod pods;
 mod preview;
+mod returns;
 mod rounds;
 mod standing;
 mod withdrawal;

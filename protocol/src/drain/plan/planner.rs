@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     CordonPolicy, DrainBlocker, DrainPodCounts, DrainVerdict, DrainedNode, DrainedNodePhase,
-    MAX_COUNTED_PODS, NodeEvacuation, NodeEvacuationStatus, Requester,
+    MAX_COUNTED_PODS, MAX_RETURNED_OWNERS, NodeEvacuation, NodeEvacuationStatus, Requester,
 };
 use k8s_openapi::api::core::v1::{Node, Pod};
 
@@ -19,6 +19,7 @@ use super::{
     entry::{drain_entry, start_time},
     left_alone, nodes,
     pods::{self, NodePods, OfNode},
+    returns,
 };
 use crate::{
     drain::{
@@ -157,6 +158,7 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
         if node.phase.is_final() {
             node.daemon_set_pods.clear();
             node.counted_pods.clear();
+            node.returned.clear();
         }
         if let Some(place) = self.next.nodes.get_mut(place) {
             *place = node;
@@ -184,6 +186,9 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
             self.acts.extend(pods.acts(entry, spec.paused, room, &mut self.losses));
         }
         node.deleted_time = None;
+        if !spec.paused {
+            self.begin_rounds(node, pods);
+        }
         let judgements = self.judge(node, pods);
         let summary = summarize(&judgements, self.now);
         node.verdict = summary.verdict;
@@ -232,6 +237,14 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
         let recorded: usize = others.map(|other| other.counted_pods.len()).sum();
         let room = MAX_COUNTED_PODS.saturating_sub(recorded);
         counts::set(node, left, &pods.present(), self.is_changed(), room);
+    }
+
+    /// Records the rounds of late pods that begin.
+    fn begin_rounds(&self, node: &mut DrainedNode, pods: &NodePods<'w, 'a>) {
+        let others = self.next.nodes.iter().filter(|other| other.name != node.name);
+        let recorded: usize = others.map(|other| other.returned.len()).sum();
+        let room = MAX_RETURNED_OWNERS.saturating_sub(recorded);
+        returns::begin_rounds(node, pods.unrecorded(), room, self.now);
     }
 
     /// Says why the drain of a node failed.

@@ -8,6 +8,8 @@ use evacuation_api::{
     NodeEvacuation, NodeEvacuationSpec, Requester,
 };
 
+use k8s_openapi::api::core::v1::Pod;
+
 use super::{
     DrainAct, PodOnNode,
     counts::{Present, record_of},
@@ -124,6 +126,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
         for member in others.into_iter().chain(rejected) {
             let pod = member.seen.pod;
             match &member.standing {
+                _ if member.unrecorded => {}
                 Standing::Waiting | Standing::Rejected { .. } if !paused && *room > 0 => {
                     *room = room.saturating_sub(1);
                     losses.extend(&member.losses);
@@ -143,6 +146,11 @@ impl<'w, 'a> NodePods<'w, 'a> {
             }
         }
         acts
+    }
+
+    /// Returns the pods that came after the drain began, and that no round has yet.
+    pub(super) fn unrecorded(&self) -> impl Iterator<Item = &'a Pod> {
+        self.pods.iter().filter(|member| member.unrecorded).map(|member| member.seen.pod)
     }
 
     /// Returns the phase that is due. A pod that the rules refuse holds up no phase: nothing moves it, and a
@@ -207,11 +215,13 @@ impl<'w, 'a> NodePods<'w, 'a> {
         self.pods.is_empty()
     }
 
-    /// Returns true when nothing moves, and something keeps a pod from being asked: the rules, or the API
-    /// server.
+    /// Returns true when nothing moves, and something keeps a pod from being asked: the rules, the API
+    /// server, or a pause after earlier pods of its owner came back.
     pub(super) fn is_kept_back(&self) -> bool {
-        self.in_progress() == 0
-            && self.pods.iter().any(|m| m.is_refused() || matches!(m.standing, Standing::Rejected { .. }))
+        let is_kept = |member: &Member<'_, '_>| {
+            matches!(member.standing, Standing::Rejected { .. } | Standing::Returned { .. })
+        };
+        self.in_progress() == 0 && self.pods.iter().any(|member| member.is_refused() || is_kept(member))
     }
 
     /// Returns what holds each pod of a node that was found deleted at that time, if ever.

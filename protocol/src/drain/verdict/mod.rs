@@ -18,6 +18,7 @@ mod hold;
 mod leaving;
 mod refused;
 mod replacement;
+mod returned;
 mod summary;
 mod text;
 mod volume;
@@ -30,6 +31,7 @@ use self::hold::Hold;
 pub(super) use self::{
     leaving::REMOVAL_SECONDS,
     refused::record,
+    returned::ROUNDS,
     summary::{rank, stayed},
 };
 pub use self::{
@@ -96,6 +98,15 @@ pub enum Standing<'a> {
     LeftAloneBefore(LeftAlonePod),
     /// It terminates, or has ended and is deleted. No active Evacuation holds the entry of this drain.
     Leaving,
+    /// It was not asked, because earlier pods of its owner came back to the node.
+    Returned {
+        /// Number of rounds in which pods of the owner were asked.
+        rounds: i32,
+        /// The time of the last round.
+        since: DateTime<Utc>,
+        /// The time at which it can be asked.
+        until: DateTime<Utc>,
+    },
     /// It was not asked, because the kubelet of its node ends it.
     ShutDown {
         /// The time since which the node shuts down.
@@ -152,6 +163,7 @@ pub fn judge(pod: &DrainedPod<'_>, now: DateTime<Utc>) -> PodJudgement {
         Standing::LeftAlone(evacuation) => refused::left_alone(pod, evacuation, now),
         Standing::LeftAloneBefore(record) => refused::left_alone_before(pod, record),
         Standing::Leaving => PodJudgement::of(PodCount::Evicting),
+        Standing::Returned { rounds, since, until } => returned::judge(pod, *rounds, *since, *until),
         Standing::ShutDown { since, until } => leaving::by_the_kubelet(pod, *since, *until),
     }
 }

@@ -1,0 +1,157 @@
+//! Pods that come back to a node that is being drained.
+
+use evacuation_api::{DrainedNode, LateRule, MAX_RETURNED_OWNERS, MAX_RETURNED_PODS, ReturnedOwner};
+use serde_json::json;
+
+use super::*;
+use crate::drain::plan::returns::{Turn, begin_rounds, turn};
+
+/// A drain of node `a` that has asked its only pod `p`, which is gone.
+fn asked(spec: Value) -> (Cluster, NodeEvacuation) {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(spec));
+    cluster.add_pod("a", "p", &json!({}));
+    assert_eq!(cluster.begun(&mut drain), ["ask p"]);
+    cluster.pods.clear();
+    (cluster, drain)
+}
+
+impl Cluster {
+    fn add_late(&mut self, name: &str, second: i64, owner: Option<&str>) {
+        let owner = owner.map(|uid| {
+            json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": uid, "uid": uid, "controller": true})
+        });
+        let owners: Vec<_> = owner.into_iter().collect();
+        let created = at(second).to_rfc3339();
+        let metadata = json!({"metadata": {"creationTimestamp": created, "ownerReferences": owners}});
+        self.add_pod("a", name, &metadata);
+    }
+}
+
+fn blocker(drain: &NodeEvacuation) -> Option<(&str, bool)> {
+    let first = drain.status.as_ref()?.blockers.first()?;
+    Some((first.reason.as_str(), first.stuck))
+}
+
+#[test]
+fn a_replacement_that_is_back_at_once_is_asked_after_pauses_that_grow_and_makes_the_drain_stuck() {
+    let (mut cluster, mut drain) = asked(json!({}));
+    let (mut asked, mut seen) = (Vec::new(), Vec::new());
+    cluster.add_late("p0", 1, Some("web"));
+    for second in 1..=600 {
+        let acts = cluster.plan(&mut drain, second);
+        seen.extend(blocker(&drain).map(|(reason, stuck)| (asked.len(), reason.to_owned(), stuck)));
+        if let [act] = &acts[..] {
+            assert_eq!(*act, format!("ask p{}", asked.len()));
+            asked.push(second);
+            cluster.pods.clear();
+            cluster.add_late(&format!("p{}", asked.len()), second, Some("web"));
+        } else {
+            assert_eq!(acts, [""; 0]);
+        }
+    }
+    assert_eq!(asked, [2, 12, 22, 52, 112, 232, 472], "eight evictions in ten minutes, with the first");
+    seen.dedup();
+    let comes = |asked: usize| (asked, "ComesBack".to_owned(), asked >= 3);
+    assert_eq!(seen, (1..=7).map(comes).collect::<Vec<_>>());
+    assert_eq!(drain.verdict(), DrainVerdict::Stuck);
+    let status = drain.status.as_ref().unwrap();
+    let said = &status.blockers[0].message;
+    for words in ["came 7 times since the drain began", "kubectl evacuate set d --skip-late-pods"] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert_eq!(status.blockers[0].object.as_deref(), Some("ReplicaSet/web"));
+
+    drain.spec.pods.late = Some(LateRule::Skip);
+    cluster.plan(&mut drain, 601);
+    assert_eq!((phases(&drain), drain.verdict()), (vec![Drained], DrainVerdict::Drained), "the way out");
+    assert!(drain.status.as_ref().unwrap().nodes[0].returned.is_empty());
+}
+
+#[test]
+fn a_pod_of_the_second_in_which_the_drain_began_may_have_come_back() {
+    let (mut cluster, mut drain) = asked(json!({}));
+    cluster.add_late("q", 0, Some("web"));
+    assert_eq!(cluster.plan(&mut drain, 0), [""; 0]);
+    assert_eq!(cluster.plan(&mut drain, 0), ["ask q"]);
+    cluster.pods.clear();
+    cluster.add_late("r", 0, Some("web"));
+    cluster.plan(&mut drain, 1);
+    assert_eq!(cluster.plan(&mut drain, 1), [""; 0]);
+}
+
+#[test]
+fn the_owner_of_pods_that_come_back_holds_no_other_owner_up() {
+    let (mut cluster, mut drain) = asked(json!({"pods": {"unmanaged": "Evict"}}));
+    for (name, owner) in [("a", Some("web")), ("b", Some("web")), ("c", Some("db")), ("d", None)] {
+        cluster.add_late(name, 1, owner);
+    }
+    assert_eq!(cluster.plan(&mut drain, 1), [""; 0], "the rounds are recorded first");
+    assert_eq!(cluster.plan(&mut drain, 1), ["ask a", "ask b", "ask c", "ask d"]);
+    cluster.pods.clear();
+    cluster.add_late("e", 2, Some("web"));
+    cluster.add_late("f", 2, Some("new"));
+    cluster.plan(&mut drain, 2);
+    assert_eq!(cluster.plan(&mut drain, 2), ["ask f"]);
+    let wakes = plan(&drain, &cluster.world(), at(9)).wake_at;
+    assert_eq!(wakes, Some(at(11)), "the next round of web");
+}
+
+#[test]
+fn pods_without_a_controller_share_the_rounds_of_their_namespace() {
+    let (mut cluster, mut drain) = asked(json!({"pods": {"unmanaged": "Evict"}}));
+    cluster.add_late("x-1", 1, None);
+    cluster.plan(&mut drain, 1);
+    assert_eq!(cluster.plan(&mut drain, 1), ["ask x-1"]);
+    cluster.pods.clear();
+    cluster.add_late("x-2", 2, None);
+    for second in 2..=10 {
+        assert_eq!(cluster.plan(&mut drain, second), [""; 0], "another name is no other owner");
+    }
+}
+
+#[test]
+fn a_deadline_ends_the_drain_of_a_node_whose_pods_come_back() {
+    let (mut cluster, mut drain) = asked(json!({"requester": {"deadlineSeconds": 5}}));
+    cluster.add_late("q", 1, Some("web"));
+    cluster.plan(&mut drain, 1);
+    cluster.plan(&mut drain, 1);
+    cluster.pods.clear();
+    cluster.add_late("r", 2, Some("web"));
+    cluster.plan(&mut drain, 4);
+    assert_eq!(phases(&drain), [Draining]);
+    cluster.plan(&mut drain, 5);
+    assert_eq!(phases(&drain), [Failed]);
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant with many workloads that tolerate the cordon
+/// - Act: fills the record of owners, so that its pods are evicted without pauses
+/// - Promise: 8
+#[test]
+fn the_record_of_owners_is_bounded_and_those_that_rest_keep_their_place() {
+    let mut cluster = Cluster::default();
+    let more = MAX_RETURNED_OWNERS + 2;
+    for number in 0..more {
+        cluster.add_late(&format!("{number:03}"), 1, Some(&format!("owner-{number:03}")));
+    }
+    let pods = || cluster.pods.iter().map(|(_, pod)| pod);
+    let mut node = DrainedNode::default();
+    begin_rounds(&mut node, pods(), MAX_RETURNED_OWNERS, at(1));
+    assert_eq!(node.returned.len(), MAX_RETURNED_OWNERS);
+    let (first, last) = (&cluster.pods[0].1, &cluster.pods[more - 1].1);
+    assert_eq!((turn(&node, first, at(2)), turn(&node, last, at(2))), (Turn::Now, Turn::Next));
+    begin_rounds(&mut node, [last], MAX_RETURNED_OWNERS, at(10));
+    assert_eq!(turn(&node, last, at(10)), Turn::Next, "all others rest");
+    begin_rounds(&mut node, [last], MAX_RETURNED_OWNERS, at(11));
+    assert_eq!((node.returned.len(), turn(&node, last, at(11))), (MAX_RETURNED_OWNERS, Turn::Now));
+
+    let mut cluster = Cluster::default();
+    for number in 0..=MAX_RETURNED_PODS {
+        cluster.add_late(&format!("{number:03}"), 1, Some("web"));
+    }
+    let mut node = DrainedNode::default();
+    begin_rounds(&mut node, cluster.pods.iter().map(|(_, pod)| pod), 1, at(1));
+    let ReturnedOwner { rounds, pods, .. } = node.returned.remove(0);
+    assert_eq!((rounds, pods.len()), (1, MAX_RETURNED_PODS));
+}

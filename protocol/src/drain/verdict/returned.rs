@@ -1,0 +1,40 @@
+//! Pods whose owner puts them on the node again and again.
+
+use chrono::{DateTime, Utc};
+use evacuation_api::DrainBlockerReason;
+
+use super::{DrainedPod, Hold, PodCount, PodJudgement, command, text};
+use crate::pod::controller;
+
+/// Rounds after which an owner counts as one whose pods come back for ever.
+pub(in crate::drain) const ROUNDS: i32 = 3;
+
+/// Judges a pod that is not asked before that time, because earlier ones of its owner came back to the node.
+/// `since` is the time at which pods of the owner were asked last.
+pub(super) fn judge(
+    pod: &DrainedPod<'_>,
+    rounds: i32,
+    since: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> PodJudgement {
+    let owner = controller(pod.pod).map(|owner| (text::quote(&owner.kind), text::quote(&owner.name)));
+    let object = owner.map_or_else(|| pod.object(), |(kind, name)| format!("{kind}/{name}"));
+    let times = if rounds == 1 { "once".to_owned() } else { format!("{rounds} times") };
+    let cause = format!(
+        "{object} is on the node again: pods of its owner came {times} since the drain began, because they \
+         tolerate the cordon or name the node themselves"
+    );
+    let at = text::time(until);
+    if rounds < ROUNDS {
+        let way_out = format!("nothing is needed; the pod is asked at {at}");
+        let hold = Hold::new(DrainBlockerReason::ComesBack, object, since, cause, way_out);
+        return PodJudgement::held(PodCount::Waiting, pod, hold.changing_at(Some(until)));
+    }
+    let way_out = format!(
+        "change the owner, so that its pods go elsewhere; or let the drain leave pods alone that come after it \
+         began: {}; until then the pod is asked at {at}",
+        command::change_rules(pod, "--skip-late-pods")
+    );
+    let hold = Hold::new(DrainBlockerReason::ComesBack, object, since, cause, way_out).stuck();
+    PodJudgement::held(PodCount::Waiting, pod, hold.changing_at(Some(until)))
+}
