@@ -35,6 +35,16 @@ pub const GATEWAY_COUNT_LABEL: &str = "gateway.evacuation.dev/count";
 /// The value of [`GATEWAY_COUNT_LABEL`].
 pub const GATEWAY_COUNT_DELETIONS: &str = "deletions";
 
+/// Causes of a 403 that a limit or a ResourceQuota of the API sends: the caller may write, but finds no room.
+pub const LIMIT_CAUSES: [&str; 6] = [
+    "NamespaceObjectLimit",
+    "NamespaceByteLimit",
+    "TotalByteLimit",
+    "UserObjectLimit",
+    "UserByteLimit",
+    "ResourceQuota",
+];
+
 /// The `apiVersion` of every object of this API.
 pub fn api_version() -> String {
     format!("{GROUP}/{VERSION}")

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use evacuation_api::{Evacuation, PodTarget, Requester as Entry};
+use evacuation_api::{Evacuation, LIMIT_CAUSES, PodTarget, Requester as Entry};
 use evacuation_client::{RequestError, Requester};
 use kube::{Api, Client, api::PostParams, core::Status};
 use moka::future::Cache;
@@ -33,16 +33,6 @@ pub(crate) enum AskError {
 const KEPT: Duration = Duration::from_secs(1);
 /// Maximum number of results that are kept.
 const MAX_KEPT: u64 = 10_000;
-
-/// Causes of a 403 that a limit or a ResourceQuota of the evacuation API sends.
-const LIMITS: [&str; 6] = [
-    "NamespaceObjectLimit",
-    "NamespaceByteLimit",
-    "TotalByteLimit",
-    "UserObjectLimit",
-    "UserByteLimit",
-    "ResourceQuota",
-];
 
 /// Reason of a reply that failed because objects of the namespace cannot be read.
 const READ_ERROR: &str = "StorageReadError";
@@ -150,7 +140,7 @@ fn has_cause(status: &Status, reasons: &[&str]) -> bool {
 
 /// Returns true for the reply of a limit on objects, or of a ResourceQuota.
 fn is_full(status: &Status) -> bool {
-    status.code == 403 && has_cause(status, &LIMITS)
+    status.code == 403 && has_cause(status, &LIMIT_CAUSES)
 }
 
 fn of_call(error: kube::Error) -> AskError {

@@ -13,6 +13,7 @@
 //! from being evicted before all are done.
 
 use std::{
+    cell::Cell,
     error::Error,
     sync::{
         Arc,
@@ -22,10 +23,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use evacuation_api::{Evacuation, OwnerGroups, POD_GROUP_REQUESTER, Requester};
+use evacuation_api::{Evacuation, LIMIT_CAUSES, OwnerGroups, POD_GROUP_REQUESTER, Requester};
 use evacuation_protocol::{GroupAct, GroupPod, part_group, plan_group};
 use k8s_openapi::api::core::v1::Pod;
-use moka::sync::Cache;
+use moka::{policy::EvictionPolicy, sync::Cache};
 use tokio::time::Instant;
 use tracing::{debug, info};
 
@@ -63,7 +64,11 @@ impl PodGroups {
             view: Arc::clone(&cluster.view),
             modes: Arc::clone(&cluster.group_modes),
             queue: WorkQueue::default(),
-            rejections: Cache::builder().max_capacity(REJECTIONS).time_to_live(REJECTED).build(),
+            rejections: Cache::builder()
+                .max_capacity(REJECTIONS)
+                .time_to_live(REJECTED)
+                .eviction_policy(EvictionPolicy::lru())
+                .build(),
         })
     }
 
@@ -78,7 +83,7 @@ impl PodGroups {
             GroupAct::Withdraw(_) => None,
         };
         match self.carry_out(act).await {
-            Err(error) if error.code() == 403 => {
+            Err(error) if error.code() == 403 && !is_for_room(&error) => {
                 info!(error = &error as &dyn Error, "not asked: it holds the other pods of its PodGroup");
                 Ok(asked.map(|asked| self.rejections.insert(asked, ())).is_some())
             }
@@ -144,6 +149,11 @@ impl PodGroups {
     }
 }
 
+/// Returns true when a limit leaves no room for an entry: the user may ask, but not now.
+fn is_for_room(error: &CallError) -> bool {
+    LIMIT_CAUSES.iter().any(|cause| error.has_cause(cause))
+}
+
 fn uid(pod: &Pod) -> &str {
     pod.metadata.uid.as_deref().unwrap_or_default()
 }
@@ -201,11 +211,18 @@ impl Feature for PodGroups {
             .map(|(pod, all)| GroupPod { pod, evacuations: all.iter().map(AsRef::as_ref).collect() })
             .collect();
         // A group that is too large has no members either.
-        let plan = match &pods[..] {
-            [] => part_group(asked.iter().map(AsRef::as_ref)),
-            pods => plan_group(pods, |pod, owner| {
-                self.rejections.contains_key(&(owner.to_owned(), uid(pod).to_owned()))
-            }),
+        let (plan, is_known) = {
+            let is_known = Cell::new(false);
+            let is_rejected = |pod: &Pod, owner: &str| {
+                let rejected = self.rejections.contains_key(&(owner.to_owned(), uid(pod).to_owned()));
+                is_known.set(is_known.get() || rejected);
+                rejected
+            };
+            let plan = match &pods[..] {
+                [] => part_group(asked.iter().map(AsRef::as_ref)),
+                pods => plan_group(pods, is_rejected),
+            };
+            (plan, is_known.get())
         };
         let rejected = AtomicBool::new(false);
         let acts = plan.into_iter().map(async |act| {
@@ -213,8 +230,12 @@ impl Feature for PodGroups {
             Ok(())
         });
         all_done(acts.collect(), AT_ONCE).await?;
-        // The next of those who ask counts. A change, or the next resync, asks the rejected ones again.
-        Ok(if rejected.into_inner() { Requeue::At(Instant::now() + NEXT) } else { Requeue::OnEvent })
+        // The next of those who ask counts, and the rejected ones when their time is over.
+        Ok(match (rejected.into_inner(), is_known) {
+            (true, _) => Requeue::At(Instant::now() + NEXT),
+            (false, true) => Requeue::At(Instant::now() + REJECTED),
+            (false, false) => Requeue::OnEvent,
+        })
     }
 }
 

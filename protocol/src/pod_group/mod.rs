@@ -35,6 +35,10 @@ pub use self::{
 /// of each.
 pub const MAX_GROUP_MEMBERS: usize = 128;
 
+/// Maximum number of pods of a group that is disrupted together, those included that have ended or wait for a
+/// node: so many are looked at for each change of one.
+pub const MAX_GROUP_PODS: usize = 2048;
+
 /// Returns true when an entry of that name disrupts its pod. The deletion of a pod by the controller that
 /// owns it, as in a scale-down, disrupts nothing, and the other pods of the group stay. The refresh of a pod
 /// in a crash loop concerns that pod alone: a pod that fails could otherwise move all others.

@@ -54,8 +54,10 @@ pub fn plan_group<'a>(pods: &[GroupPod<'a>], is_rejected: impl Fn(&Pod, &str) ->
         if sources.is_empty() {
             return withdrawn(member, pods);
         }
-        let hardest = sources.iter().find(|found| !is_rejected(member.pod, &found.entry.owner))?;
-        asked(member, hardest)
+        match sources.iter().find(|found| !is_rejected(member.pod, &found.entry.owner)) {
+            Some(hardest) => asked(member, hardest),
+            None => outlived(member, &sources),
+        }
     };
     pods.iter().filter_map(act).collect()
 }
@@ -92,6 +94,15 @@ fn asked<'a>(member: &GroupPod<'a>, source: &Source<'_>) -> Option<GroupAct<'a>>
     }
     let asks = due && is_concerned(member.pod, source.since);
     asks.then(|| GroupAct::Ask(member.pod, Box::new(entry.clone()), groups()))
+}
+
+/// Returns the act by which a member is left alone that nobody of those who ask may ask, and that was asked
+/// in the name of another.
+fn outlived<'a>(member: &GroupPod<'a>, sources: &[Source<'_>]) -> Option<GroupAct<'a>> {
+    let (evacuation, status) = active(member)?;
+    let asks = |owner: &str| sources.iter().any(|found| found.entry.owner == owner);
+    let mut known = group_entries(evacuation);
+    (known.any(|entry| !asks(&entry.owner)) && is_open(status)).then_some(GroupAct::Withdraw(evacuation))
 }
 
 /// Returns the act by which a member is left alone, when nobody asks any longer and not all are done.

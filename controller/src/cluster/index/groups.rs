@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use evacuation_api::Evacuation;
-use evacuation_protocol::{LivePod, MAX_GROUP_MEMBERS, can_be_disrupted, pod_group};
+use evacuation_protocol::{LivePod, MAX_GROUP_MEMBERS, MAX_GROUP_PODS, can_be_disrupted, pod_group};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Change, Index, is_finished, nodes::node_name};
@@ -12,11 +12,12 @@ use crate::cluster::ObjectKey;
 impl Index {
     /// The pods of a PodGroup that can be disrupted or are asked, with their Evacuations, by the UIDs of the
     /// pods. None for a group in which more than [`MAX_GROUP_MEMBERS`] pods can be disrupted: they move one
-    /// by one.
+    /// by one, as do the pods of a group with more than [`MAX_GROUP_PODS`].
     pub(crate) fn group(&self, group: &ObjectKey) -> Vec<(Arc<Pod>, Vec<Arc<Evacuation>>)> {
         let mut disrupted = 0;
         let mut members = Vec::new();
-        for key in self.by_group.get(group).into_iter().flatten() {
+        let keys = self.by_group.get(group).filter(|keys| keys.len() <= MAX_GROUP_PODS);
+        for key in keys.into_iter().flatten() {
             let Some(pod) = self.pods.get(key) else { continue };
             let counts = can_be_disrupted(pod);
             disrupted += usize::from(counts);
@@ -47,7 +48,8 @@ impl Index {
 
     /// The Evacuations of the pods of a group which have not finished.
     pub(super) fn active_in(&self, group: &ObjectKey) -> Vec<ObjectKey> {
-        let Some(keys) = self.by_group.get(group) else { return Vec::new() };
+        let keys = self.by_group.get(group).filter(|keys| keys.len() <= MAX_GROUP_PODS);
+        let Some(keys) = keys else { return Vec::new() };
         let counts = |key: &&ObjectKey| self.pods.get(key).is_some_and(|pod| can_be_disrupted(pod));
         if keys.len() > MAX_GROUP_MEMBERS && keys.iter().filter(counts).count() > MAX_GROUP_MEMBERS {
             return Vec::new();
@@ -194,5 +196,9 @@ mod tests {
         let members: Vec<_> = index.group(&gang).iter().map(|(pod, _)| pod.name_any()).collect();
         assert_eq!(members, ["leaving", "one", "two"]);
         assert_eq!(index.active_in(&gang).len(), 2);
+        for number in 0..MAX_GROUP_PODS {
+            index.apply(pod(&format!("more-{number}"), "1"));
+        }
+        assert!(index.group(&gang).is_empty() && index.active_in(&gang).is_empty(), "too many to look at");
     }
 }

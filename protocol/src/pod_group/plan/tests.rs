@@ -277,6 +277,16 @@ fn a_pod_that_the_hardest_requester_may_not_ask_is_asked_for_the_next() {
         let found = entry.map(|entry| (entry.owner.as_str(), entry.on_refusal.unwrap_or_default()));
         assert_eq!(found, expected, "{rejected}");
     }
+    // The one who may ask it has taken the request back.
+    let of_bob = Requester { owner: "bob".to_owned(), ..member_entry(RefusalPolicy::GiveUp) };
+    let (by_bob, by_alice) =
+        (asking("pod-2", vec![of_bob]), asking("pod-0", vec![of("alice", RefusalPolicy::Override)]));
+    let members = [
+        GroupPod { pod: &one, evacuations: vec![&by_alice] },
+        GroupPod { pod: &three, evacuations: vec![&by_bob] },
+    ];
+    let acts = plan_group(&members, |pod, owner| is_three(pod) && owner == "alice");
+    assert_eq!(acts, [GroupAct::Withdraw(&by_bob)]);
 }
 
 #[test]
