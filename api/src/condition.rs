@@ -151,7 +151,7 @@ words! {
         PodGroup,
         /// A pod was left alone: its request ended without an evacuation.
         LeftAlone,
-        /// The owner of the pod puts its pods on the node again and again.
+        /// Pods of the owner came to the node after its drain began, and wait for their next round.
         ComesBack,
         /// A webhook, or the API itself, rejects the eviction.
         EvictionRejected,

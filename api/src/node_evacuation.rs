@@ -127,7 +127,7 @@ pub struct NodeEvacuationSpec {
     /// Time at which a node is cordoned; `BeforeAsking` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cordon: Option<CordonPolicy>,
-    /// True to begin no node and to ask no further pod. Pods that were asked go on.
+    /// True to begin no node and to ask no further pod. Pods that were asked go on. The drain does not end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
     /// Seconds after the end of the drain at which it is deleted, which uncordons the nodes that it cordoned.
@@ -244,7 +244,7 @@ pub enum UnmanagedRule {
 /// Rule for pods that come to a node while it is drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum LateRule {
-    /// They are asked as the others.
+    /// They are asked, those of one owner in rounds with pauses that grow.
     #[default]
     Evacuate,
     /// They are left alone.

@@ -210,7 +210,8 @@ pub struct DrainPodCounts {
 pub struct DrainedNode {
     /// The node's name.
     pub name: String,
-    /// The node's UID when the drain took it in. A later node of that name is not drained.
+    /// The node's UID when the drain took it in. A later node of that name is drained only with
+    /// `spec.nodes.follow`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
     /// The phase of its drain.
@@ -245,8 +246,9 @@ pub struct DrainedNode {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub counted_pods: Vec<String>,
-    /// The owners whose pods came to the node after its drain began. Their pods are asked in rounds, with
-    /// pauses that grow. At most 100 in a drain. Empty after the end.
+    /// The owners whose pods came to the node after its drain began, and how often. The pods of an owner are
+    /// asked in rounds. After three, the pauses grow and the drain is `Stuck`. At most 100 in a drain:
+    /// without room the record of an owner whose pause is over gives way. Empty after the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub returned: Vec<ReturnedOwner>,
@@ -256,19 +258,20 @@ pub struct DrainedNode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReturnedOwner {
-    /// The namespace.
+    /// The namespace of the pods.
     pub namespace: String,
     /// The controller of the pods, as `KIND/NAME`. Absent for all pods of the namespace without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// The controller's UID.
+    /// The UID of that controller. Absent like `owner`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// Number of rounds in which the drain asked such pods.
+    /// Number of rounds that began. A round is recorded before its pods are asked.
     pub rounds: i32,
     /// Time at which the last round began.
-    pub time: Timestamp,
-    /// First 8 characters of the UIDs of the pods in the last round, at most 32.
+    pub last_round_time: Timestamp,
+    /// First 8 characters of the UIDs of the pods in the last round, at most 32. Further pods wait for the
+    /// next one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub pods: Vec<String>,

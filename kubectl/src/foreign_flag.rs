@@ -49,6 +49,9 @@ fn tip(flag: &str) -> Option<&'static str> {
             "it is a flag of kubectl evacuate node, with kubectl drain's meaning, and for a drain that exists, of \
              kubectl evacuate set"
         }
+        "--skip-late-pods" => {
+            "it is a flag of kubectl evacuate node, and for a drain that exists, of kubectl evacuate set"
+        }
         "--grace-period" | "--on-refusal" | "--deadline" | "--at-deadline" => {
             "it is a flag of kubectl evacuate node and of kubectl create evacuation; to change it in a drain that \
              exists: kubectl evacuate set"
@@ -79,6 +82,7 @@ mod tests {
             (&["cancel", "a", "--force"], "a flag of kubectl evacuate node"),
             (&["pause", "a", "--grace-period=0"], "kubectl evacuate set"),
             (&["status", "--ignore-daemonsets"], "kubectl evacuate set"),
+            (&["cancel", "a", "--skip-late-pods"], "kubectl evacuate set"),
             (&["status", "--pod-selector=a=b"], "spec.pods.selector"),
         ] {
             let text = said(words);

@@ -6,6 +6,9 @@ use evacuation_api::{
 };
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
 
+/// Maximum length of each text of an owner whose pods came back, in bytes.
+const MAX_OWNER_TEXT: usize = 1024;
+
 /// Returns every problem of a new status.
 pub(super) fn validate_status(status: &NodeEvacuationStatus, old: &NodeEvacuationStatus) -> Vec<FieldError> {
     let path = FieldPath::new("status");
@@ -35,6 +38,17 @@ pub(super) fn validate_status(status: &NodeEvacuationStatus, old: &NodeEvacuatio
         if items > most {
             let message = format!("must have at most {most} items, has {items}");
             errors.push(FieldError { kind: FieldErrorKind::TooMany, field, message });
+        }
+    }
+    let owners = status.nodes.iter().enumerate().flat_map(|(i, node)| {
+        let list = path.child("nodes").index(i).child("returned");
+        node.returned.iter().enumerate().map(move |(at, owner)| (list.index(at), owner))
+    });
+    for (field, owner) in owners {
+        let texts = [Some(&owner.namespace), owner.owner.as_ref(), owner.uid.as_ref()];
+        if texts.into_iter().flatten().any(|text| text.len() > MAX_OWNER_TEXT) {
+            let message = format!("the texts must have at most {MAX_OWNER_TEXT} bytes each");
+            errors.push(FieldError { kind: FieldErrorKind::TooLong, field, message });
         }
     }
     errors.extend(messages(&path, status).filter(|(_, text)| text.len() > MAX_MESSAGE_LENGTH).map(
@@ -121,7 +135,7 @@ mod tests {
     }
 
     fn came(pods: usize) -> Value {
-        json!({"namespace": "a", "rounds": 1, "time": "2026-01-01T00:00:00Z", "pods": vec!["u"; pods]})
+        json!({"namespace": "a", "rounds": 1, "lastRoundTime": "2026-01-01T00:00:00Z", "pods": vec!["u"; pods]})
     }
 
     /// Each error as `KIND FIELD`.
@@ -157,6 +171,11 @@ mod tests {
             (
                 json!({"nodes": [{"name": "a", "returned": [came(1), came(MAX_RETURNED_PODS + 1)]}]}),
                 "TooMany status.nodes[0].returned[1].pods",
+            ),
+            (
+                json!({"nodes": [{"name": "a", "returned": [
+                    {"namespace": "a", "owner": long, "rounds": 1, "lastRoundTime": "2026-01-01T00:00:00Z"}]}]}),
+                "TooLong status.nodes[0].returned[0]",
             ),
             (json!({"message": long}), "TooLong status.message"),
             (json!({"nodes": [node(""), node(&long)]}), "TooLong status.nodes[1].message"),

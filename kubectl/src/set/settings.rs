@@ -47,7 +47,8 @@ pub(super) struct Settings {
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", hide_possible_values = true)]
     pub(super) force: Option<bool>,
-    /// Of a drain: leave pods alone that come to a node after its drain began.
+    /// Of a drain: leave pods alone that come to a node after its drain began, such as those that tolerate
+    /// the cordon.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", hide_possible_values = true)]
     pub(super) skip_late_pods: Option<bool>,
@@ -139,7 +140,7 @@ pub(super) fn rule_words(rules: &PodRules) -> String {
         rules.daemon_sets.map(|rule| format!("pods of DaemonSets: {rule:?}")),
         rules.empty_dir_data.map(|rule| format!("data of emptyDir volumes: {rule:?}")),
         rules.unmanaged.map(|rule| format!("pods without a controller: {rule:?}")),
-        rules.late.map(|rule| format!("pods that come after the begin: {rule:?}")),
+        rules.late.map(|rule| format!("late pods: {rule:?}")),
         rules
             .skip_terminating_seconds
             .map(|time| format!("pods are skipped {time} s after their grace period")),
@@ -192,8 +193,8 @@ mod tests {
         let all: PodRules = serde_json::from_value(expected).unwrap();
         assert_eq!(
             rule_words(&all),
-            "; pods of DaemonSets: Skip; data of emptyDir volumes: Delete; pods without a controller: Evict; pods \
-             that come after the begin: Skip"
+            "; pods of DaemonSets: Skip; data of emptyDir volumes: Delete; pods without a controller: Evict; late \
+             pods: Skip"
         );
         let expected = json!({
             "daemonSets": "Refuse", "emptyDirData": "Refuse", "unmanaged": "Refuse", "late": "Evacuate",

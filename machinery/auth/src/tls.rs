@@ -17,8 +17,8 @@ use rustls::{
 /// Number of TLS handshakes of a server's thread that are under way at a time. Further clients wait, so that
 /// it is far above the number that a silent client keeps open without effort.
 pub const MAX_HANDSHAKES: usize = 4096;
-/// Maximum time of a TLS handshake. The kube-apiserver gives a webhook of the gateway a second for the whole
-/// call.
+/// Maximum time of a TLS handshake. A caller such as the kube-apiserver can give a webhook a second for the
+/// whole call.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Provider of cryptography: ring.

@@ -23,7 +23,7 @@ const SMALL_NAMESPACE: usize = 1024;
 /// A quarter of `namespace_objects`, `namespace_bytes` and `total_bytes` is reserved for the callers that the
 /// strategy admits to the reserve ([`Strategy::may_use_reserve`]). A tenant that fills its namespace does not
 /// exclude them. Half of the reserve of `total_bytes` is open to namespaces whose objects have at most a
-/// 1,024th of it, so that a tenant with many namespaces does not exclude the others.
+/// 1,024th of `total_bytes`, so that a tenant with many namespaces does not exclude the others.
 ///
 /// A kind can have shares ([`Strategy::shared_by`]): one user has at most a quarter of `namespace_objects`
 /// and `namespace_bytes`, unless the strategy admits the user to the reserve.

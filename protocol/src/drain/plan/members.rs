@@ -10,7 +10,12 @@ use super::{
     PodOnNode,
     returns::{Turn, turn},
 };
-use crate::drain::{DrainFilters, DrainWarning, Picked, labels::is_picked, pick, verdict::Standing};
+use crate::drain::{
+    DrainFilters, DrainWarning, Picked,
+    labels::is_picked,
+    pick,
+    verdict::{ROUNDS, Standing},
+};
 
 /// Phase of the pods of DaemonSets, after all others.
 pub(super) const LAST: usize = usize::MAX;
@@ -41,6 +46,11 @@ impl Member<'_, '_> {
     /// Returns true for a pod that was asked or leaves.
     pub(super) fn is_in_progress(&self) -> bool {
         matches!(self.standing, Standing::Asked(_) | Standing::Leaving)
+    }
+
+    /// Returns true for a pod whose owner puts its pods on the node again and again.
+    pub(super) fn comes_back(&self) -> bool {
+        matches!(self.standing, Standing::Returned { rounds, .. } if rounds >= ROUNDS)
     }
 
     pub(super) fn is_left_alone(&self) -> bool {

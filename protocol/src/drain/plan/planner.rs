@@ -183,12 +183,12 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
             self.acts.push(DrainAct::Cordon(live));
         }
         if policy != CordonPolicy::BeforeAsking || state.is_settled() {
+            if !spec.paused && *room > 0 {
+                self.begin_rounds(node, pods);
+            }
             self.acts.extend(pods.acts(entry, spec.paused, room, &mut self.losses));
         }
         node.deleted_time = None;
-        if !spec.paused {
-            self.begin_rounds(node, pods);
-        }
         let judgements = self.judge(node, pods);
         let summary = summarize(&judgements, self.now);
         node.verdict = summary.verdict;
@@ -240,11 +240,18 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
     }
 
     /// Records the rounds of late pods that begin.
-    fn begin_rounds(&self, node: &mut DrainedNode, pods: &NodePods<'w, 'a>) {
-        let others = self.next.nodes.iter().filter(|other| other.name != node.name);
-        let recorded: usize = others.map(|other| other.returned.len()).sum();
-        let room = MAX_RETURNED_OWNERS.saturating_sub(recorded);
-        returns::begin_rounds(node, pods.unrecorded(), room, self.now);
+    fn begin_rounds(&mut self, node: &mut DrainedNode, pods: &NodePods<'w, 'a>) {
+        let recorded = |nodes: &[DrainedNode]| -> usize {
+            nodes.iter().filter(|other| other.name != node.name).map(|other| other.returned.len()).sum()
+        };
+        let mut others = recorded(&self.next.nodes);
+        if others.saturating_add(node.returned.len()) >= MAX_RETURNED_OWNERS {
+            let now = self.now;
+            self.next.nodes.iter_mut().for_each(|other| returns::make_room(other, now));
+            others = recorded(&self.next.nodes);
+        }
+        let room = MAX_RETURNED_OWNERS.saturating_sub(others);
+        returns::begin_rounds(node, pods.unrecorded(), pods.present().there, room, self.now);
     }
 
     /// Says why the drain of a node failed.

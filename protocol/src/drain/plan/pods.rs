@@ -89,7 +89,10 @@ impl<'w, 'a> NodePods<'w, 'a> {
             CordonPolicy::BeforeAsking => true,
             CordonPolicy::AfterAnswers => {
                 let mut others = self.pods.iter().filter(|member| member.phase != LAST);
-                !others.any(|member| matches!(member.standing, Standing::Waiting))
+                let waits = |standing: &Standing<'_>| {
+                    matches!(standing, Standing::Waiting | Standing::Returned { .. })
+                };
+                !others.any(|member| waits(&member.standing) && !member.comes_back())
                     && self.asked().all(|e| matches!(phase(e), Phase::Evicting | Phase::Evacuated))
             }
         }
@@ -148,21 +151,24 @@ impl<'w, 'a> NodePods<'w, 'a> {
         acts
     }
 
-    /// Returns the pods that came after the drain began, and that no round has yet.
+    /// Returns the pods of the phase that is due that came after the drain began, and that no round has yet.
     pub(super) fn unrecorded(&self) -> impl Iterator<Item = &'a Pod> {
-        self.pods.iter().filter(|member| member.unrecorded).map(|member| member.seen.pod)
+        let first = self.first_phase();
+        let due = self.pods.iter().filter(move |member| member.unrecorded && Some(member.phase) == first);
+        due.map(|member| member.seen.pod)
     }
 
-    /// Returns the phase that is due. A pod that the rules refuse holds up no phase: nothing moves it, and a
+    /// Returns the phase that is due. A pod that the rules refuse, or that comes back, holds up no phase: a
     /// tenant could place it to stop the others.
     fn first_phase(&self) -> Option<usize> {
-        self.pods.iter().filter(|member| !member.is_refused()).map(|member| member.phase).min()
+        let held = |member: &&Member<'_, '_>| !member.is_refused() && !member.comes_back();
+        self.pods.iter().filter(held).map(|member| member.phase).min()
     }
 
     /// Returns the UIDs of the DaemonSet pods to ask, when all others are gone and these are not recorded
     /// yet. At most [`MAX_DAEMON_SET_PODS`].
     pub(super) fn last_phase(&self) -> Option<Vec<String>> {
-        let alone = !self.pods.iter().any(Member::is_refused);
+        let alone = !self.pods.iter().any(|member| member.is_refused() || member.comes_back());
         let due = !self.last_begun && alone && self.first_phase() == Some(LAST);
         let uids = self.pods.iter().filter_map(Member::uid).map(str::to_owned);
         due.then(|| uids.take(MAX_DAEMON_SET_PODS).collect())

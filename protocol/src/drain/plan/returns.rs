@@ -5,7 +5,7 @@
 //! one owner are asked in rounds: a round is recorded first, has the pods that are there then, and a pause
 //! that grows follows it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{DrainedNode, MAX_RETURNED_PODS, ReturnedOwner};
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::counts::record_of;
 use crate::{
-    drain::verdict::ROUNDS,
+    drain::verdict::{ROUNDS, owner},
     pod::controller,
     time::{after, stamp},
 };
@@ -22,6 +22,8 @@ use crate::{
 const PAUSE_SECONDS: i64 = 10;
 /// The pause after [`ROUNDS`] rounds, in seconds. It doubles with each further one.
 const GROWING_SECONDS: i64 = 30;
+/// Number of characters of a controller's UID that are compared.
+const UID: usize = 64;
 /// Longest pause, in seconds.
 const LONGEST_SECONDS: i64 = 600;
 
@@ -49,28 +51,32 @@ pub(super) fn turn(node: &DrainedNode, pod: &Pod, now: DateTime<Utc>) -> Turn {
     match next_round(known) {
         _ if in_round => Turn::Now,
         time if time <= now => Turn::Next,
-        time => Turn::At { time, rounds: known.rounds, since: known.time.0 },
+        time => Turn::At { time, rounds: known.rounds, since: known.last_round_time.0 },
     }
 }
 
-/// Records the rounds that begin, of the late pods whose turn is [`Turn::Next`]. The node has at most `room`
+/// Records the rounds that begin, of the late pods whose turn is [`Turn::Next`]. `there` has all pods of the
+/// node: one of the last round that is still there is in the next one, too. The node has at most `room`
 /// records: without room, the record of an owner whose pause is over gives way.
 pub(super) fn begin_rounds<'p>(
     node: &mut DrainedNode,
     pods: impl IntoIterator<Item = &'p Pod>,
+    there: &BTreeSet<&str>,
     room: usize,
     now: DateTime<Utc>,
 ) {
     let mut by_owner: BTreeMap<(Option<&str>, Option<&str>), Vec<&Pod>> = BTreeMap::new();
     for pod in pods {
-        let uid = controller(pod).map(|owner| owner.uid.as_str());
-        by_owner.entry((pod.metadata.namespace.as_deref(), uid)).or_default().push(pod);
+        by_owner.entry((pod.metadata.namespace.as_deref(), uid(pod))).or_default().push(pod);
     }
     for pods in by_owner.into_values() {
         let Some(first) = pods.first() else { continue };
-        let uids = pods.iter().filter_map(|pod| record_of(pod)).take(MAX_RETURNED_PODS).map(str::to_owned);
         let known = node.returned.iter().position(|known| is_of(known, first));
-        let rounds = known.map_or(0, |place| node.returned.remove(place).rounds).saturating_add(1);
+        let known = known.map(|place| node.returned.remove(place));
+        let (rounds, mut in_round) = known.map_or((0, Vec::new()), |known| (known.rounds, known.pods));
+        in_round.retain(|uid| there.contains(uid.as_str()));
+        in_round.extend(pods.iter().filter_map(|pod| record_of(pod)).map(str::to_owned));
+        in_round.truncate(MAX_RETURNED_PODS);
         if node.returned.len() >= room {
             let over = node.returned.iter().position(|known| next_round(known) <= now);
             let Some(place) = over else { continue };
@@ -78,25 +84,35 @@ pub(super) fn begin_rounds<'p>(
         }
         node.returned.push(ReturnedOwner {
             namespace: first.metadata.namespace.clone().unwrap_or_default(),
-            owner: controller(first).map(|owner| format!("{}/{}", owner.kind, owner.name)),
-            uid: controller(first).map(|owner| owner.uid.clone()),
-            rounds,
-            time: stamp(now),
-            pods: uids.collect(),
+            owner: owner(first),
+            uid: uid(first).map(str::to_owned),
+            rounds: rounds.saturating_add(1),
+            last_round_time: stamp(now),
+            pods: in_round,
         });
     }
+}
+
+/// Drops the records of owners whose pause is over: those of other nodes need their place.
+pub(super) fn make_room(node: &mut DrainedNode, now: DateTime<Utc>) {
+    node.returned.retain(|known| next_round(known) > now);
 }
 
 /// Returns the time before which no further round of an owner begins.
 fn next_round(known: &ReturnedOwner) -> DateTime<Utc> {
     let doubled = u32::try_from(known.rounds.saturating_sub(ROUNDS)).ok();
     let growing = doubled.map(|times| GROWING_SECONDS.saturating_mul(1 << times.min(16)));
-    after(known.time.0, growing.unwrap_or(PAUSE_SECONDS).min(LONGEST_SECONDS))
+    after(known.last_round_time.0, growing.unwrap_or(PAUSE_SECONDS).min(LONGEST_SECONDS))
 }
 
 /// Returns true when that is the owner of a pod. The pods of a namespace that nothing controls have one
 /// record, whatever their names are.
 fn is_of(known: &ReturnedOwner, pod: &Pod) -> bool {
-    pod.metadata.namespace.as_ref() == Some(&known.namespace)
-        && controller(pod).map(|owner| &owner.uid) == known.uid.as_ref()
+    pod.metadata.namespace.as_ref() == Some(&known.namespace) && uid(pod) == known.uid.as_deref()
+}
+
+/// Returns the UID of a pod's controller. The pod's author chooses its length.
+fn uid(pod: &Pod) -> Option<&str> {
+    let uid = controller(pod)?.uid.as_str();
+    Some(uid.get(..uid.floor_char_boundary(UID)).unwrap_or(uid))
 }

@@ -33,16 +33,14 @@ pub(super) use self::{
     refused::record,
     returned::ROUNDS,
     summary::{rank, stayed},
+    text::owner,
 };
 pub use self::{
     summary::{Summary, summarize},
     volume::{AttachFailure, volume_in},
 };
 use super::DrainRefusal;
-use crate::{
-    pod::controller,
-    time::{sooner, stamp},
-};
+use crate::time::{sooner, stamp};
 
 /// Time after which a failure that the cluster retries by itself counts as stuck, in seconds.
 pub const STUCK_AFTER_SECONDS: i64 = 60;
@@ -204,8 +202,7 @@ impl PodJudgement {
                 metadata.namespace.as_deref().unwrap_or_default(),
                 text::name(metadata)
             )),
-            owner: controller(pod.pod)
-                .map(|owner| format!("{}/{}", text::quote(&owner.kind), text::quote(&owner.name))),
+            owner: text::owner(pod.pod),
             reason: hold.reason.as_str().to_owned(),
             object: hold.object,
             stuck: hold.stuck,

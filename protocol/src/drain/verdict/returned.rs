@@ -4,8 +4,6 @@ use chrono::{DateTime, Utc};
 use evacuation_api::DrainBlockerReason;
 
 use super::{DrainedPod, Hold, PodCount, PodJudgement, command, text};
-use crate::pod::controller;
-
 /// Rounds after which an owner counts as one whose pods come back for ever.
 pub(in crate::drain) const ROUNDS: i32 = 3;
 
@@ -17,13 +15,16 @@ pub(super) fn judge(
     since: DateTime<Utc>,
     until: DateTime<Utc>,
 ) -> PodJudgement {
-    let owner = controller(pod.pod).map(|owner| (text::quote(&owner.kind), text::quote(&owner.name)));
-    let object = owner.map_or_else(|| pod.object(), |(kind, name)| format!("{kind}/{name}"));
+    let owner = text::owner(pod.pod);
     let times = if rounds == 1 { "once".to_owned() } else { format!("{rounds} times") };
+    let pods = owner
+        .as_ref()
+        .map_or_else(|| "pods without a controller".to_owned(), |owner| format!("pods of {owner}"));
     let cause = format!(
-        "{object} is on the node again: pods of its owner came {times} since the drain began, because they \
-         tolerate the cordon or name the node themselves"
+        "{pods} came to the node {times} since the drain began: they tolerate the cordon, name the node \
+         themselves, or the node is not cordoned"
     );
+    let object = owner.unwrap_or_else(|| pod.object());
     let at = text::time(until);
     if rounds < ROUNDS {
         let way_out = format!("nothing is needed; the pod is asked at {at}");

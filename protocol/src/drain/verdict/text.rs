@@ -1,10 +1,16 @@
 //! Texts of messages: times, names, and the words of others.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use k8s_openapi::apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString};
+use k8s_openapi::{
+    api::core::v1::Pod,
+    apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
+};
 
 use super::DrainedPod;
-use crate::status::{cut, is_unseen};
+use crate::{
+    pod::controller,
+    status::{cut, is_unseen},
+};
 
 /// Maximum length of a text of others in a message, in bytes.
 const MAX_QUOTE: usize = 256;
@@ -22,6 +28,11 @@ pub(super) fn quote(text: &str) -> String {
 pub(super) fn remark<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
     let said: Vec<_> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
     if said.is_empty() { String::new() } else { format!(": {}", quote(&said.join(": "))) }
+}
+
+/// Returns the controller of a pod as `KIND/NAME`, in words that its author chose.
+pub(in crate::drain) fn owner(pod: &Pod) -> Option<String> {
+    controller(pod).map(|owner| format!("{}/{}", quote(&owner.kind), quote(&owner.name)))
 }
 
 /// Returns a time in whole seconds.

@@ -56,7 +56,10 @@ fn a_replacement_that_is_back_at_once_is_asked_after_pauses_that_grow_and_makes_
     assert_eq!(drain.verdict(), DrainVerdict::Stuck);
     let status = drain.status.as_ref().unwrap();
     let said = &status.blockers[0].message;
-    for words in ["came 7 times since the drain began", "kubectl evacuate set d --skip-late-pods"] {
+    for words in [
+        "pods of ReplicaSet/web came to the node 7 times since the drain began",
+        "kubectl evacuate set d --skip-late-pods",
+    ] {
         assert!(said.contains(words), "{said}");
     }
     assert_eq!(status.blockers[0].object.as_deref(), Some("ReplicaSet/web"));
@@ -94,6 +97,83 @@ fn the_owner_of_pods_that_come_back_holds_no_other_owner_up() {
     assert_eq!(cluster.plan(&mut drain, 2), ["ask f"]);
     let wakes = plan(&drain, &cluster.world(), at(9)).wake_at;
     assert_eq!(wakes, Some(at(11)), "the next round of web");
+}
+
+#[test]
+fn a_round_in_which_nobody_could_be_asked_is_not_followed_by_another() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({"maxParallel": {"pods": 1}})));
+    cluster.add_pod("a", "p", &json!({}));
+    assert_eq!(cluster.begun(&mut drain), ["ask p"]);
+    cluster.ask(&drain, "p");
+    for (second, name) in [(1, "a"), (2, "b"), (3, "c")] {
+        cluster.add_late(name, second, Some("web"));
+    }
+    for second in (4..600).step_by(20) {
+        assert_eq!(cluster.plan(&mut drain, second), [""; 0], "p takes the only place");
+    }
+    assert!(drain.status.as_ref().unwrap().nodes[0].returned.is_empty());
+    cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() != Some("p"));
+    cluster.plan(&mut drain, 600);
+    assert_eq!(cluster.plan(&mut drain, 600), ["ask a"]);
+    cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() != Some("a"));
+    cluster.add_late("d", 601, Some("web"));
+    assert_eq!(cluster.plan(&mut drain, 601), ["ask b"], "c and b are in the same round");
+    cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() != Some("b"));
+    assert_eq!(cluster.plan(&mut drain, 602), ["ask c"]);
+    let returned = &drain.status.as_ref().unwrap().nodes[0].returned[0];
+    assert_eq!(returned.rounds, 1);
+    cluster.plan(&mut drain, 610);
+    let returned = &drain.status.as_ref().unwrap().nodes[0].returned[0];
+    assert_eq!((returned.rounds, returned.pods.len()), (2, 2), "c is still there, and d has come");
+}
+
+#[test]
+fn a_pod_that_comes_back_holds_no_later_phase_up() {
+    let spec = json!({"phases": [{"selector": {"matchLabels": {"app": "op"}}}]});
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(spec));
+    cluster.add_pod("a", "p", &json!({"metadata": {"labels": {"app": "op"}}}));
+    cluster.add_pod("a", "later", &json!({}));
+    assert_eq!(cluster.begun(&mut drain), ["ask p"]);
+    let mut asked = Vec::new();
+    for second in 1..=60 {
+        let acts = cluster.plan(&mut drain, second);
+        if acts.iter().any(|act| act == "ask later") {
+            assert_eq!(asked.len(), 4, "p, and three rounds: {asked:?}");
+            return;
+        }
+        if !acts.is_empty() || second == 1 {
+            asked.extend(acts);
+            cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() == Some("later"));
+            cluster.add_late(&format!("p{second}"), second, Some("op"));
+            cluster.pods.last_mut().unwrap().1.metadata.labels =
+                Some([("app".to_owned(), "op".to_owned())].into());
+        }
+    }
+    panic!("{asked:?}");
+}
+
+#[test]
+fn the_owners_on_one_node_leave_place_for_those_on_another() {
+    let spec = json!({"nodes": {"names": ["a", "b"]}});
+    let (mut cluster, mut drain) = (Cluster::new(&["a", "b"]), drain(spec));
+    cluster.add_pod("b", "there", &json!({}));
+    cluster.plan(&mut drain, 0);
+    for node in ["a", "b"] {
+        cluster.cordon(node, true, Some("d"));
+    }
+    let long = "x".repeat(1_000_000);
+    for number in 0..MAX_RETURNED_OWNERS {
+        cluster.add_late(&format!("{number:03}"), 1, Some(&format!("{number:03}{long}")));
+    }
+    cluster.plan(&mut drain, 1);
+    let size = |drain: &NodeEvacuation| serde_json::to_string(drain.status.as_ref().unwrap()).unwrap().len();
+    assert!(size(&drain) < 100_000, "the author of a pod chooses the name of its owner");
+    cluster.add_late("late", 2, Some("web"));
+    cluster.pods.last_mut().unwrap().0 = "b".to_owned();
+    assert!(!cluster.plan(&mut drain, 10).contains(&"ask late".to_owned()), "all others rest");
+    cluster.plan(&mut drain, 11);
+    let acts = cluster.plan(&mut drain, 11);
+    assert!(acts.contains(&"ask late".to_owned()), "{acts:?}");
 }
 
 #[test]
@@ -137,13 +217,14 @@ fn the_record_of_owners_is_bounded_and_those_that_rest_keep_their_place() {
     }
     let pods = || cluster.pods.iter().map(|(_, pod)| pod);
     let mut node = DrainedNode::default();
-    begin_rounds(&mut node, pods(), MAX_RETURNED_OWNERS, at(1));
+    let there = BTreeSet::new();
+    begin_rounds(&mut node, pods(), &there, MAX_RETURNED_OWNERS, at(1));
     assert_eq!(node.returned.len(), MAX_RETURNED_OWNERS);
     let (first, last) = (&cluster.pods[0].1, &cluster.pods[more - 1].1);
     assert_eq!((turn(&node, first, at(2)), turn(&node, last, at(2))), (Turn::Now, Turn::Next));
-    begin_rounds(&mut node, [last], MAX_RETURNED_OWNERS, at(10));
+    begin_rounds(&mut node, [last], &there, MAX_RETURNED_OWNERS, at(10));
     assert_eq!(turn(&node, last, at(10)), Turn::Next, "all others rest");
-    begin_rounds(&mut node, [last], MAX_RETURNED_OWNERS, at(11));
+    begin_rounds(&mut node, [last], &there, MAX_RETURNED_OWNERS, at(11));
     assert_eq!((node.returned.len(), turn(&node, last, at(11))), (MAX_RETURNED_OWNERS, Turn::Now));
 
     let mut cluster = Cluster::default();
@@ -151,7 +232,7 @@ fn the_record_of_owners_is_bounded_and_those_that_rest_keep_their_place() {
         cluster.add_late(&format!("{number:03}"), 1, Some("web"));
     }
     let mut node = DrainedNode::default();
-    begin_rounds(&mut node, cluster.pods.iter().map(|(_, pod)| pod), 1, at(1));
+    begin_rounds(&mut node, cluster.pods.iter().map(|(_, pod)| pod), &there, 1, at(1));
     let ReturnedOwner { rounds, pods, .. } = node.returned.remove(0);
     assert_eq!((rounds, pods.len()), (1, MAX_RETURNED_PODS));
 }
