@@ -9,7 +9,7 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     process::{Child, Command, Stdio},
     sync::mpsc,
     time::{Duration, Instant},
@@ -27,11 +27,6 @@ impl Drop for Agent {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
-}
-
-/// An address that is free now.
-fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 fn readyz(address: SocketAddr) -> Option<String> {
@@ -58,7 +53,7 @@ fn the_side_car_reports_an_outage_in_one_line_and_in_its_readiness() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config");
     std::fs::write(&config, KUBECONFIG.replace("ADDRESS", &api.to_string())).unwrap();
-    let health = free();
+    let health = SocketAddr::from((Ipv4Addr::LOCALHOST, controlplane::free_port().unwrap()));
     let agent = Command::new(env!("CARGO_BIN_EXE_evacuation-agent"))
         .args(["run", "--ready-needs-api", "--health-address", &health.to_string(), "--exec", "true"])
         .env("KUBECONFIG", config)

@@ -1,4 +1,5 @@
-//! Report of a run: one table of its stages, and each failure with the command that repeats just it.
+//! Report of a run: one table of its stages, and each failure with the command that repeats just it. Stages
+//! that run at the same time are in it one after the other, and the total is less than their sum.
 
 use std::{
     fmt,
@@ -31,8 +32,17 @@ struct Stage {
 }
 
 /// Stages of a run, in their order.
-#[derive(Debug, Default)]
-pub(crate) struct Report(Vec<Stage>);
+#[derive(Debug)]
+pub(crate) struct Report {
+    began: Instant,
+    stages: Vec<Stage>,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self { began: Instant::now(), stages: Vec::new() }
+    }
+}
 
 impl Report {
     /// Runs a stage and keeps its time and its failures. An error is a failure of the stage itself, which
@@ -56,13 +66,18 @@ impl Report {
                 None
             }
         };
-        self.0.push(Stage { name, took: began.elapsed(), failures });
+        self.stages.push(Stage { name, took: began.elapsed(), failures });
         returned
+    }
+
+    /// Adds the stages of a report that was made beside this one.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.stages.extend(other.stages);
     }
 
     /// Returns true when something has failed.
     pub(crate) fn has_failed(&self) -> bool {
-        self.0.iter().any(|stage| !stage.failures.is_empty())
+        self.stages.iter().any(|stage| !stage.failures.is_empty())
     }
 
     /// Prints the table and then `last`, such as the number of tests.
@@ -73,7 +88,7 @@ impl Report {
     pub(crate) fn end(&self, last: &str) -> anyhow::Result<()> {
         println!("\n{self}{last}");
         let failed: Vec<&str> =
-            self.0.iter().filter(|stage| !stage.failures.is_empty()).map(|stage| stage.name).collect();
+            self.stages.iter().filter(|stage| !stage.failures.is_empty()).map(|stage| stage.name).collect();
         if !failed.is_empty() {
             bail!("failed: {}", failed.join(", "));
         }
@@ -83,13 +98,12 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total: Duration = self.0.iter().map(|stage| stage.took).sum();
         writeln!(f, "{:<24} {:>7}  failed", "stage", "seconds")?;
-        for Stage { name, took, failures } in &self.0 {
+        for Stage { name, took, failures } in &self.stages {
             writeln!(f, "{name:<24} {:>7}  {}", took.as_secs(), failures.len())?;
         }
-        writeln!(f, "{:<24} {:>7}", "total", total.as_secs())?;
-        for Stage { name, failures, .. } in self.0.iter().filter(|stage| !stage.failures.is_empty()) {
+        writeln!(f, "{:<24} {:>7}", "total", self.began.elapsed().as_secs())?;
+        for Stage { name, failures, .. } in self.stages.iter().filter(|stage| !stage.failures.is_empty()) {
             for failure in failures.iter().take(SHOWN) {
                 writeln!(f, "\nFAILED {name}: {}", failure.name)?;
                 for line in failure.lines.iter().take(LINES) {

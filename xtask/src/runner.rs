@@ -80,6 +80,12 @@ impl Runner<'_> {
 }
 
 impl Results {
+    /// Adds the results of another run.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.tally.add_all(&other.tally);
+        self.failures.extend(other.failures);
+    }
+
     /// Adds the results of a test program. `again` is the command that repeats one of its tests, or all.
     pub(crate) fn add(&mut self, suite: &str, ended: &Ended, again: impl Fn(Option<&str>) -> String) {
         let before = self.tally.failed;

@@ -40,7 +40,7 @@ pub(crate) struct Suite {
 /// Suites that run in one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// No cluster. One suite after the other, so that none misses its time limits.
+    /// No cluster. Some suites at once: the long ones wait for limits of time.
     Quick,
     /// A cluster. Some suites at once: each waits most of its time.
     EndToEnd,
@@ -55,10 +55,26 @@ pub(crate) enum Lane {
 const ALONE: &[&str] = &["attacks", "gateway"];
 /// End-to-end suites of the lane [`Lane::Long`].
 const LONG: &[&str] = &["callers", "go_clients"];
-/// The longest end-to-end suites, which start first so that a stage does not end with a long one alone. The
-/// others follow by name.
-const LONGEST: &[&str] =
-    &["outages", "memory", "attacks", "drain", "silence", "clocks", "ways_out", "apps", "kubectl", "bridges"];
+/// The longest suites, which start first so that a stage does not end with a long one alone. The others
+/// follow by name.
+const LONGEST: &[&str] = &[
+    "outages",
+    "memory",
+    "gateway",
+    "drain",
+    "silence",
+    "clocks",
+    "ways_out",
+    "apps",
+    "kubectl",
+    "bridges",
+    "http",
+    "laws",
+    "outage",
+    "contract",
+    "control_plane",
+    "conformance",
+];
 
 /// Builds all test programs, and returns them in the order in which they run.
 ///
@@ -76,7 +92,7 @@ pub(crate) fn build() -> anyhow::Result<Vec<Suite>> {
     let mut suites: Vec<Suite> =
         String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| suite(line, &root)).collect();
     suites.sort_by_cached_key(|suite| {
-        let longest = LONGEST.iter().position(|name| suite.lane != Lane::Quick && *name == suite.name);
+        let longest = LONGEST.iter().position(|name| *name == suite.name);
         (longest.unwrap_or(LONGEST.len()), suite.title.clone())
     });
     Ok(suites)

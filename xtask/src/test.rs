@@ -1,6 +1,6 @@
 //! `cargo xtask test`
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use anyhow::bail;
 use clap::Args;
@@ -21,8 +21,11 @@ use crate::{
     suites::Lane,
 };
 
-/// End-to-end suites that run at once: each waits for its cluster most of the time.
+/// Suites that run at once: each waits most of its time, for its cluster or for a limit of time.
 const AT_ONCE: usize = 3;
+/// Niceness of what runs beside the lane [`Lane::Alone`]. It gets a quarter of a core that one other program
+/// wants, so that it ends within its own limits on a busy machine.
+const BESIDE: i32 = 5;
 /// Maximum time of all doc tests.
 const DOC_TESTS_LIMIT: Duration = Duration::from_mins(15);
 
@@ -70,11 +73,18 @@ impl Test {
             check::lints(&mut run.report);
         }
         let is_target = targets.iter().any(|target| Some(target.as_str()) == filter);
-        let left_out = if is_target { None } else { run.tests(&self, change)? };
-        run.fuzz(targets);
-        if self.checks {
-            check::rest(&mut run.report);
-        }
+        let rest = |run: &mut Run| {
+            run.fuzz(targets);
+            if self.checks {
+                check::rest(&mut run.report);
+            }
+        };
+        let left_out = if is_target {
+            rest(&mut run);
+            None
+        } else {
+            run.tests(&self, change, rest)?
+        };
         let Tally { passed, failed, ignored } = run.results.tally;
         if filter.is_some() && !run.report.has_failed() && passed == 0 && run.targets == 0 {
             bail!("no test and no target of the fuzzer has the name {}", filter.unwrap_or_default());
@@ -94,12 +104,18 @@ struct Run {
 }
 
 impl Run {
-    /// Builds and runs the tests. Returns what was left out, for a change.
+    /// Builds and runs the tests, and `rest` beside the last of them. Returns what was left out, for a
+    /// change.
     ///
     /// # Errors
     ///
     /// Fails when the build does, with the report.
-    fn tests(&mut self, options: &Test, change: Option<Change>) -> anyhow::Result<Option<String>> {
+    fn tests(
+        &mut self,
+        options: &Test,
+        change: Option<Change>,
+        rest: impl FnOnce(&mut Self) + Send,
+    ) -> anyhow::Result<Option<String>> {
         let filter = options.filter.as_deref();
         let Some((built, suites)) = self.report.stage("build", "cargo xtask test", |_| build_tests()) else {
             self.report.end("0 passed, 0 failed, 0 skipped")?;
@@ -115,31 +131,54 @@ impl Run {
         let patience = 1 + options.load.div_ceil(2);
         let runner = Runner { suites: &suites, selection, environment: &environment, patience };
         let load = Load::start(options.load);
+        let has_doc_tests = matches!(runner.selection, Selection::All | Selection::Tests(_));
         for _ in 0..options.repeat {
-            self.lane("tests without a cluster", &runner, Lane::Quick, 1);
+            self.lane("tests without a cluster", &runner, Lane::Quick, AT_ONCE);
             self.lane("end to end", &runner, Lane::EndToEnd, AT_ONCE);
-            self.lane("end to end, alone", &runner, Lane::Alone, 1);
             if options.long {
                 self.lane("programs of others", &runner, Lane::Long, 1);
             }
         }
+        self.beside(
+            |run| {
+                for _ in 0..options.repeat {
+                    run.lane("end to end, alone", &runner, Lane::Alone, 1);
+                }
+            },
+            |run| {
+                if has_doc_tests {
+                    run.doc_tests(filter);
+                }
+                rest(run);
+            },
+        );
         drop(load);
-        match runner.selection {
-            Selection::Suite(..) => Ok(None),
-            Selection::Changed(_) => Ok(Some(format!("doc tests, fuzz, {}", runner.left_out().join(", ")))),
-            Selection::All | Selection::Tests(_) => {
-                self.doc_tests(filter);
-                Ok(None)
-            }
-        }
+        let is_change = matches!(runner.selection, Selection::Changed(_));
+        Ok(is_change.then(|| format!("doc tests, fuzz, {}", runner.left_out().join(", "))))
+    }
+
+    /// Does both at the same time. `second` yields to `first` where both want a core.
+    fn beside(&mut self, first: impl FnOnce(&mut Self), second: impl FnOnce(&mut Self) + Send) {
+        let mut other = Self::default();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // The niceness of a thread is that of the programs that it starts. Without it all goes on.
+                let _ = rustix::process::nice(BESIDE);
+                second(&mut other);
+            });
+            first(self);
+        });
+        let Self { report, results, targets } = other;
+        self.report.append(report);
+        self.results.append(results);
+        self.targets += targets;
     }
 
     fn lane(&mut self, name: &'static str, runner: &Runner<'_>, lane: Lane, at_once: usize) {
         let results = &mut self.results;
         self.report.stage(name, "cargo xtask test", |failures| {
-            let Results { tally, failures: failed } = runner.run(lane, at_once);
-            results.tally.add_all(&tally);
-            failures.extend(failed);
+            results.append(runner.run(lane, at_once));
+            failures.append(&mut results.failures);
             Ok(())
         });
     }

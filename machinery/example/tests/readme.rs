@@ -27,8 +27,7 @@ struct Running {
 impl Running {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let address = port.expect("a free port").to_string();
+        let address = format!("127.0.0.1:{}", controlplane::free_port().expect("a free port"));
         let mut command = Command::new(program());
         let child = command.arg(&address).current_dir(&folder).spawn().expect("the example starts");
         Self { child, url: format!("http://{address}"), _folder: folder }

@@ -202,11 +202,11 @@ async fn a_request_waits_for_a_quarter_of_its_time_and_a_client_that_leaves_free
     // The other one is the question itself.
     eventually("one is in progress", || async { in_flight().await == 2 }).await;
     let started = Instant::now();
-    let refused = client.get(&format!("{POTS}?timeout=2s")).await;
+    let refused = client.get(&format!("{POTS}?timeout=8s")).await;
     refused.refused(429, "TooManyRequests");
     assert_eq!(refused.header("retry-after"), "1");
     let took = started.elapsed();
-    assert!((Duration::from_millis(500)..Duration::from_secs(2)).contains(&took), "{took:?}");
+    assert!((Duration::from_secs(2)..Duration::from_secs(8)).contains(&took), "{took:?}");
 
     let in_queue = || metric(&kitchen, "apiserver_flowcontrol_current_inqueue_requests", ORDINARY_READS);
     let leaves = tokio::spawn(async move { drop(client.get(POTS).await) });
