@@ -260,7 +260,8 @@ pub struct DrainedNode {
 pub struct ReturnedOwner {
     /// The namespace of the pods.
     pub namespace: String,
-    /// The controller of the pods, as `KIND/NAME`. Absent for all pods of the namespace without one.
+    /// The controller of the pods, as `KIND/NAME`. Absent for the pods of the namespace without one, and for
+    /// those of further controllers, when eight on the node have a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// The UID of that controller. Absent like `owner`.

@@ -12,6 +12,9 @@ use crate::{
     time::after,
 };
 
+/// The API version of Kubernetes' own DaemonSets.
+const APPS: &str = "apps/v1";
+
 /// Filters of a drain: the pods that it may evacuate. The defaults are those of `kubectl drain`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DrainFilters {
@@ -54,19 +57,20 @@ impl DrainFilters {
         }
     }
 
-    /// Returns the name of the DaemonSet that manages the pod, unless it is missing.
-    pub(super) fn living_daemon_set<'p>(&self, pod: &'p Pod) -> Option<&'p str> {
-        daemon_set(pod)
-            .filter(|_| daemon_set_key(pod).is_some_and(|key| !self.missing_daemon_sets.contains(&key)))
+    /// Returns true for a pod of a DaemonSet that is not missing. Those of other API groups count as there.
+    pub(super) fn has_living_daemon_set(&self, pod: &Pod) -> bool {
+        let is_there = || daemon_set_key(pod).is_some_and(|key| !self.missing_daemon_sets.contains(&key));
+        daemon_set(pod).is_some_and(|owner| owner.api_version != APPS || is_there())
     }
 }
 
-/// Returns the DaemonSet that a pod names as its controller, as `NAMESPACE/NAME`. It need not exist. `None`
-/// also for a name that no DaemonSet can have: a pod's creator chooses it, and the API does not check it.
+/// Returns the DaemonSet of Kubernetes' own that a pod names as its controller, as `NAMESPACE/NAME`. It need
+/// not exist. `None` also for a name that no DaemonSet can have: a pod's creator chooses it, and the API does
+/// not check it.
 pub fn daemon_set_key(pod: &Pod) -> Option<String> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let name = daemon_set(pod).filter(|name| is_dns_subdomain(name))?;
-    Some(format!("{namespace}/{name}"))
+    let owner = daemon_set(pod).filter(|owner| owner.api_version == APPS && is_dns_subdomain(&owner.name))?;
+    Some(format!("{namespace}/{}", owner.name))
 }
 
 /// The pods of a node, sorted by what a drain does with them.
@@ -146,7 +150,7 @@ fn judge(pod: &Pod, filters: &DrainFilters, now: DateTime<Utc>) -> Verdict {
         }
     };
     if daemon_set(pod).is_some() {
-        let rule = filters.living_daemon_set(pod).map(|_| filters.daemon_sets);
+        let rule = filters.has_living_daemon_set(pod).then_some(filters.daemon_sets);
         match rule {
             None => weigh(filters.force, DrainRefusal::MissingDaemonSet, DrainWarning::MissingDaemonSet),
             Some(DaemonSetRule::Skip) => return Verdict::Skip(DrainSkip::DaemonSet),

@@ -54,6 +54,8 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
     let impatient = DrainFilters { skip_wait_for_delete_seconds: 60, ..plain.clone() };
 
     let daemon = json!({"metadata": {"ownerReferences": [owner("DaemonSet")]}});
+    let mut of_others = daemon.clone();
+    of_others["metadata"]["ownerReferences"][0]["apiVersion"] = json!("apps.kruise.io/v1alpha1");
     let mirror =
         json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}, "ownerReferences": null}});
     let scratch = json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}});
@@ -83,6 +85,9 @@ fn each_filter_means_what_kubectl_drain_means_by_it() {
         (&daemon, &orphans, "refuse MissingDaemonSet"),
         (&daemon, &last_orphans, "refuse MissingDaemonSet"),
         (&daemon, &forced_orphans, "evacuate, warn MissingDaemonSet"),
+        (&of_others, &orphans, "refuse DaemonSet"),
+        (&of_others, &ignoring, "skip DaemonSet"),
+        (&of_others, &last_orphans, "evacuate"),
         (&mirror, &plain, "skip Mirror"),
         (&scratch, &plain, "refuse LocalStorage"),
         (&scratch, &with_data, "evacuate, warn LocalStorage"),

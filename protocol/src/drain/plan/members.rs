@@ -50,7 +50,7 @@ impl Member<'_, '_> {
 
     /// Returns true for a pod whose owner puts its pods on the node again and again.
     pub(super) fn comes_back(&self) -> bool {
-        matches!(self.standing, Standing::Returned { rounds, .. } if rounds >= ROUNDS)
+        matches!(&self.standing, Standing::Returned(returned) if returned.rounds >= ROUNDS)
     }
 
     pub(super) fn is_left_alone(&self) -> bool {
@@ -136,7 +136,7 @@ impl<'n> Rules<'n> {
         match turn(self.node, pod, now) {
             Turn::Now => (standing, false),
             Turn::Next => (standing, true),
-            Turn::At { time: until, rounds, since } => (Standing::Returned { rounds, since, until }, false),
+            Turn::At(returned) => (Standing::Returned(returned), false),
         }
     }
 
@@ -156,7 +156,7 @@ impl<'n> Rules<'n> {
 
     /// Returns true for a pod that is asked in the phase [`LAST`].
     fn is_last(&self, pod: &Pod) -> bool {
-        self.filters.daemon_sets == DaemonSetRule::Last && self.filters.living_daemon_set(pod).is_some()
+        self.filters.daemon_sets == DaemonSetRule::Last && self.filters.has_living_daemon_set(pod)
     }
 
     /// Returns the phase of a pod: the first that picks it, or the one after the last.

@@ -89,9 +89,8 @@ impl<'w, 'a> NodePods<'w, 'a> {
             CordonPolicy::BeforeAsking => true,
             CordonPolicy::AfterAnswers => {
                 let mut others = self.pods.iter().filter(|member| member.phase != LAST);
-                let waits = |standing: &Standing<'_>| {
-                    matches!(standing, Standing::Waiting | Standing::Returned { .. })
-                };
+                let waits =
+                    |standing: &Standing<'_>| matches!(standing, Standing::Waiting | Standing::Returned(_));
                 !others.any(|member| waits(&member.standing) && !member.comes_back())
                     && self.asked().all(|e| matches!(phase(e), Phase::Evicting | Phase::Evacuated))
             }
@@ -225,7 +224,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
     /// server, or a pause after earlier pods of its owner came back.
     pub(super) fn is_kept_back(&self) -> bool {
         let is_kept = |member: &Member<'_, '_>| {
-            matches!(member.standing, Standing::Rejected { .. } | Standing::Returned { .. })
+            matches!(member.standing, Standing::Rejected { .. } | Standing::Returned(_))
         };
         self.in_progress() == 0 && self.pods.iter().any(|member| member.is_refused() || is_kept(member))
     }

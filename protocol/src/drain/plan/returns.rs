@@ -3,7 +3,8 @@
 //! A replacement that tolerates the cordon, or whose owner names the node, is back a moment after its
 //! predecessor went. Asking it at once would evict it for ever, several times a second. So the late pods of
 //! one owner are asked in rounds: a round is recorded first, has the pods that are there then, and a pause
-//! that grows follows it.
+//! that grows follows it. In a namespace the owners beyond the first few share their rounds: else a controller
+//! that makes a new owner for each pod would escape the pauses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::counts::record_of;
 use crate::{
-    drain::verdict::{ROUNDS, owner},
+    drain::verdict::{ROUNDS, Returned, owner},
     pod::controller,
     time::{after, stamp},
 };
@@ -26,6 +27,9 @@ const GROWING_SECONDS: i64 = 30;
 const UID: usize = 64;
 /// Longest pause, in seconds.
 const LONGEST_SECONDS: i64 = 600;
+/// Owners of a namespace with rounds of their own on a node. The others share those of the namespace's pods
+/// without a controller.
+pub(super) const OWN_ROUNDS: usize = 8;
 
 /// The turn of a pod that came after the drain of its node began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,24 +38,22 @@ pub(super) enum Turn {
     Now,
     /// A round that it is in can begin.
     Next,
-    /// No round begins before that time.
-    At {
-        time: DateTime<Utc>,
-        /// Number of rounds so far.
-        rounds: i32,
-        /// The time of the last one.
-        since: DateTime<Utc>,
-    },
+    /// No round begins before a time.
+    At(Returned),
 }
 
 /// Returns the turn of a late pod.
 pub(super) fn turn(node: &DrainedNode, pod: &Pod, now: DateTime<Utc>) -> Turn {
-    let Some(known) = node.returned.iter().find(|known| is_of(known, pod)) else { return Turn::Next };
+    let key = Own::of(&node.returned).key(pod);
+    let Some(known) = node.returned.iter().find(|known| has_key(known, key)) else { return Turn::Next };
     let in_round = record_of(pod).is_some_and(|uid| known.pods.iter().any(|recorded| recorded == uid));
     match next_round(known) {
         _ if in_round => Turn::Now,
-        time if time <= now => Turn::Next,
-        time => Turn::At { time, rounds: known.rounds, since: known.last_round_time.0 },
+        until if until <= now => Turn::Next,
+        until => {
+            let shared = key.1 != uid(pod);
+            Turn::At(Returned { rounds: known.rounds, since: known.last_round_time.0, until, shared })
+        }
     }
 }
 
@@ -65,13 +67,15 @@ pub(super) fn begin_rounds<'p>(
     room: usize,
     now: DateTime<Utc>,
 ) {
-    let mut by_owner: BTreeMap<(Option<&str>, Option<&str>), Vec<&Pod>> = BTreeMap::new();
+    let mut own = Own::of(&node.returned);
+    let mut by_key: BTreeMap<Key<'p>, Vec<&Pod>> = BTreeMap::new();
     for pod in pods {
-        by_owner.entry((pod.metadata.namespace.as_deref(), uid(pod))).or_default().push(pod);
+        let key = own.key(pod);
+        own.insert(key);
+        by_key.entry(key).or_default().push(pod);
     }
-    for pods in by_owner.into_values() {
-        let Some(first) = pods.first() else { continue };
-        let known = node.returned.iter().position(|known| is_of(known, first));
+    for (key, pods) in by_key {
+        let known = node.returned.iter().position(|known| has_key(known, key));
         let known = known.map(|place| node.returned.remove(place));
         let (rounds, mut in_round) = known.map_or((0, Vec::new()), |known| (known.rounds, known.pods));
         in_round.retain(|uid| there.contains(uid.as_str()));
@@ -83,9 +87,9 @@ pub(super) fn begin_rounds<'p>(
             node.returned.remove(place);
         }
         node.returned.push(ReturnedOwner {
-            namespace: first.metadata.namespace.clone().unwrap_or_default(),
-            owner: owner(first),
-            uid: uid(first).map(str::to_owned),
+            namespace: key.0.to_owned(),
+            owner: key.1.and_then(|_| owner(pods.first()?)),
+            uid: key.1.map(str::to_owned),
             rounds: rounds.saturating_add(1),
             last_round_time: stamp(now),
             pods: in_round,
@@ -105,10 +109,36 @@ fn next_round(known: &ReturnedOwner) -> DateTime<Utc> {
     after(known.last_round_time.0, growing.unwrap_or(PAUSE_SECONDS).min(LONGEST_SECONDS))
 }
 
-/// Returns true when that is the owner of a pod. The pods of a namespace that nothing controls have one
-/// record, whatever their names are.
-fn is_of(known: &ReturnedOwner, pod: &Pod) -> bool {
-    pod.metadata.namespace.as_ref() == Some(&known.namespace) && uid(pod) == known.uid.as_deref()
+/// Key of a record: the namespace, and the UID of the owner. Without the UID it is the record that the pods
+/// without a controller share, whatever their names are, and the owners without a record of their own.
+type Key<'k> = (&'k str, Option<&'k str>);
+
+/// The namespaces and UIDs of the owners that have a record of their own.
+struct Own<'n>(BTreeSet<(&'n str, &'n str)>);
+
+impl<'n> Own<'n> {
+    fn of(returned: &'n [ReturnedOwner]) -> Self {
+        let own = returned.iter().filter_map(|known| Some((known.namespace.as_str(), known.uid.as_deref()?)));
+        Self(own.collect())
+    }
+
+    fn insert(&mut self, (namespace, uid): Key<'n>) {
+        self.0.extend(uid.map(|uid| (namespace, uid)));
+    }
+
+    /// Returns the key of a pod's record.
+    fn key<'p>(&self, pod: &'p Pod) -> Key<'p> {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let has_own = |uid: &&str| {
+            let of_namespace = self.0.range((namespace, "")..).take_while(|(of, _)| *of == namespace);
+            self.0.contains(&(namespace, uid)) || of_namespace.count() < OWN_ROUNDS
+        };
+        (namespace, uid(pod).filter(has_own))
+    }
+}
+
+fn has_key(known: &ReturnedOwner, (namespace, uid): Key<'_>) -> bool {
+    known.namespace == namespace && known.uid.as_deref() == uid
 }
 
 /// Returns the UID of a pod's controller. The pod's author chooses its length.

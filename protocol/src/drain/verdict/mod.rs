@@ -36,6 +36,7 @@ pub(super) use self::{
     text::owner,
 };
 pub use self::{
+    returned::Returned,
     summary::{Summary, summarize},
     volume::{AttachFailure, volume_in},
 };
@@ -97,14 +98,7 @@ pub enum Standing<'a> {
     /// It terminates, or has ended and is deleted. No active Evacuation holds the entry of this drain.
     Leaving,
     /// It was not asked, because earlier pods of its owner came back to the node.
-    Returned {
-        /// Number of rounds in which pods of the owner were asked.
-        rounds: i32,
-        /// The time of the last round.
-        since: DateTime<Utc>,
-        /// The time at which it can be asked.
-        until: DateTime<Utc>,
-    },
+    Returned(Returned),
     /// It was not asked, because the kubelet of its node ends it.
     ShutDown {
         /// The time since which the node shuts down.
@@ -161,7 +155,7 @@ pub fn judge(pod: &DrainedPod<'_>, now: DateTime<Utc>) -> PodJudgement {
         Standing::LeftAlone(evacuation) => refused::left_alone(pod, evacuation, now),
         Standing::LeftAloneBefore(record) => refused::left_alone_before(pod, record),
         Standing::Leaving => PodJudgement::of(PodCount::Evicting),
-        Standing::Returned { rounds, since, until } => returned::judge(pod, *rounds, *since, *until),
+        Standing::Returned(returned) => returned::judge(pod, returned),
         Standing::ShutDown { since, until } => leaving::by_the_kubelet(pod, *since, *until),
     }
 }

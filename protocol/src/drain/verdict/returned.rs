@@ -7,19 +7,29 @@ use super::{DrainedPod, Hold, PodCount, PodJudgement, command, text};
 /// Rounds after which an owner counts as one whose pods come back for ever.
 pub(in crate::drain) const ROUNDS: i32 = 3;
 
-/// Judges a pod that is not asked before that time, because earlier ones of its owner came back to the node.
-/// `since` is the time at which pods of the owner were asked last.
-pub(super) fn judge(
-    pod: &DrainedPod<'_>,
-    rounds: i32,
-    since: DateTime<Utc>,
-    until: DateTime<Utc>,
-) -> PodJudgement {
+/// The rounds in which pods of an owner, or of several, were asked after they had come to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// Number of rounds.
+    pub rounds: i32,
+    /// The time of the last one.
+    pub since: DateTime<Utc>,
+    /// The time before which no further one begins.
+    pub until: DateTime<Utc>,
+    /// True when they had pods of several owners in the namespace.
+    pub shared: bool,
+}
+
+/// Judges a pod that is not asked before a time, because earlier ones of its owner came back to the node.
+pub(super) fn judge(pod: &DrainedPod<'_>, returned: &Returned) -> PodJudgement {
+    let Returned { rounds, since, until, shared } = *returned;
     let owner = text::owner(pod.pod);
     let times = if rounds == 1 { "once".to_owned() } else { format!("{rounds} times") };
-    let pods = owner
-        .as_ref()
-        .map_or_else(|| "pods without a controller".to_owned(), |owner| format!("pods of {owner}"));
+    let pods = match &owner {
+        Some(owner) if shared => format!("pods of {owner} and of other owners in its namespace"),
+        Some(owner) => format!("pods of {owner}"),
+        None => "pods without a controller".to_owned(),
+    };
     let cause = format!(
         "{pods} came to the node {times} since the drain began: they tolerate the cordon, name the node \
          themselves, or the node is not cordoned"

@@ -1,4 +1,5 @@
-//! Pods of DaemonSets: those that are asked last, and those whose DaemonSet does not exist.
+//! Pods of DaemonSets: those that are asked last, those of other API groups, and those whose DaemonSet does
+//! not exist.
 
 use std::collections::BTreeSet;
 
@@ -63,6 +64,36 @@ async fn pods_of_daemon_sets_are_asked_last_and_their_replacements_stay() {
     let asked: BTreeSet<String> = asked_pods(&stage).await.into_iter().collect();
     assert_eq!(asked, BTreeSet::from([web.name_any(), agent.name_any()]));
     assert!(stage.scene.stays(&later).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_of_a_daemon_set_of_another_api_group_is_left_alone_or_asked_last_as_of_kubernetes_own() {
+    let stage = Stage::new("foreign", 1).await;
+    let owner = json!([{
+        "apiVersion": "apps.kruise.io/v1alpha1", "kind": "DaemonSet", "name": "agent", "uid": "7c1fd7a8",
+        "controller": true,
+    }]);
+    let pod = json!({
+        "metadata": {
+            "name": "agent", "ownerReferences": owner, "annotations": {"controlplane.test/gone-after": "100ms"},
+        },
+        "spec": {
+            "nodeName": stage.nodes[0], "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "app", "image": "app"}],
+        },
+    });
+    let api = stage.scene.pods.api();
+    let pod = api.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    stage.drain("d", &[0], json!({})).await;
+    let status = stage.drained("d").await;
+    assert_eq!(status.pods.total, 0, "{status:?}");
+    assert!(asked_pods(&stage).await.is_empty());
+    assert!(stage.scene.stays(&pod).await);
+
+    stage.drain("last", &[0], json!({"pods": {"daemonSets": "Last"}})).await;
+    let status = stage.drained("last").await;
+    assert_eq!((status.pods.total, status.pods.gone), (1, 1), "{status:?}");
+    assert_eq!(asked_pods(&stage).await, ["agent"]);
 }
 
 /// Keeps the garbage collector from the pods of a namespace.

@@ -4,7 +4,7 @@ use evacuation_api::{DrainedNode, LateRule, MAX_RETURNED_OWNERS, MAX_RETURNED_PO
 use serde_json::json;
 
 use super::*;
-use crate::drain::plan::returns::{Turn, begin_rounds, turn};
+use crate::drain::plan::returns::{OWN_ROUNDS, Turn, begin_rounds, turn};
 
 /// A drain of node `a` that has asked its only pod `p`, which is gone.
 fn asked(spec: Value) -> (Cluster, NodeEvacuation) {
@@ -17,13 +17,18 @@ fn asked(spec: Value) -> (Cluster, NodeEvacuation) {
 
 impl Cluster {
     fn add_late(&mut self, name: &str, second: i64, owner: Option<&str>) {
+        self.add_late_in("ns", name, second, owner);
+    }
+
+    fn add_late_in(&mut self, namespace: &str, name: &str, second: i64, owner: Option<&str>) {
         let owner = owner.map(|uid| {
             json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": uid, "uid": uid, "controller": true})
         });
         let owners: Vec<_> = owner.into_iter().collect();
         let created = at(second).to_rfc3339();
-        let metadata = json!({"metadata": {"creationTimestamp": created, "ownerReferences": owners}});
-        self.add_pod("a", name, &metadata);
+        let metadata =
+            json!({"namespace": namespace, "creationTimestamp": created, "ownerReferences": owners});
+        self.add_pod("a", name, &json!({"metadata": metadata}));
     }
 }
 
@@ -163,9 +168,11 @@ fn the_owners_on_one_node_leave_place_for_those_on_another() {
     }
     let long = "x".repeat(1_000_000);
     for number in 0..MAX_RETURNED_OWNERS {
-        cluster.add_late(&format!("{number:03}"), 1, Some(&format!("{number:03}{long}")));
+        let namespace = format!("ns-{}", number / OWN_ROUNDS);
+        cluster.add_late_in(&namespace, &format!("{number:03}"), 1, Some(&format!("{number:03}{long}")));
     }
     cluster.plan(&mut drain, 1);
+    assert_eq!(drain.status.as_ref().unwrap().nodes[0].returned.len(), MAX_RETURNED_OWNERS);
     let size = |drain: &NodeEvacuation| serde_json::to_string(drain.status.as_ref().unwrap()).unwrap().len();
     assert!(size(&drain) < 100_000, "the author of a pod chooses the name of its owner");
     cluster.add_late("late", 2, Some("web"));
@@ -187,6 +194,43 @@ fn pods_without_a_controller_share_the_rounds_of_their_namespace() {
     for second in 2..=10 {
         assert_eq!(cluster.plan(&mut drain, second), [""; 0], "another name is no other owner");
     }
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant whose controller makes a new owner for each pod that it puts back
+/// - Act: has no owner whose pods come back, so that none is asked after a pause
+/// - Promise: 8
+#[test]
+fn owners_beyond_the_first_few_of_a_namespace_share_their_rounds() {
+    let (mut cluster, mut drain) = asked(json!({}));
+    let mut asked = Vec::new();
+    let owner = |number: usize| format!("job-{number}");
+    cluster.add_late("p0", 1, Some(&owner(0)));
+    for second in 1..=600 {
+        let acts = cluster.plan(&mut drain, second);
+        if let [act] = &acts[..] {
+            assert_eq!(*act, format!("ask p{}", asked.len()));
+            asked.push(second);
+            cluster.pods.clear();
+            cluster.add_late(&format!("p{}", asked.len()), second, Some(&owner(asked.len())));
+        }
+    }
+    let own = i64::try_from(OWN_ROUNDS).unwrap();
+    let (alone, shared) = asked.split_at(OWN_ROUNDS);
+    assert_eq!(alone, (1..=own).map(|number| 2 * number).collect::<Vec<_>>(), "each is asked at once");
+    let first = 2 * (own + 1);
+    assert_eq!(shared, [0, 10, 20, 50, 110, 230, 470].map(|pause| first + pause));
+    let status = drain.status.as_ref().unwrap();
+    assert_eq!(status.nodes[0].returned.len(), OWN_ROUNDS + 1);
+    let said = &status.blockers[0].message;
+    assert!(said.contains("pods of ReplicaSet/job-15 and of other owners in its namespace came"), "{said}");
+    assert_eq!(blocker(&drain), Some(("ComesBack", true)));
+
+    cluster.add_late_in("other", "q", 601, Some("web"));
+    cluster.add_late("again", 601, Some(&owner(0)));
+    cluster.plan(&mut drain, 601);
+    assert_eq!(cluster.plan(&mut drain, 601), ["ask again", "ask q"], "others do not wait for them");
 }
 
 #[test]
@@ -213,7 +257,8 @@ fn the_record_of_owners_is_bounded_and_those_that_rest_keep_their_place() {
     let mut cluster = Cluster::default();
     let more = MAX_RETURNED_OWNERS + 2;
     for number in 0..more {
-        cluster.add_late(&format!("{number:03}"), 1, Some(&format!("owner-{number:03}")));
+        let namespace = format!("ns-{:03}", number / OWN_ROUNDS);
+        cluster.add_late_in(&namespace, &format!("{number:03}"), 1, Some(&format!("owner-{number:03}")));
     }
     let pods = || cluster.pods.iter().map(|(_, pod)| pod);
     let mut node = DrainedNode::default();
