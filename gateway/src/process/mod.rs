@@ -20,7 +20,9 @@ use std::{
 use actix_web::{App, HttpServer, dev::Server, web::ServiceConfig};
 use chrono::TimeDelta;
 use futures::future::join_all;
-use machinery_auth::{HANDSHAKE_TIMEOUT, MAX_HANDSHAKES, ServingCertificate, ServingCertificateError};
+use machinery_auth::{
+    HANDSHAKE_TIMEOUT, MAX_HANDSHAKES, ServingCertificate, ServingCertificateError, raise_open_files,
+};
 use machinery_client::ConnectError;
 use rustls::ServerConfig;
 use tokio::time::timeout;
@@ -97,7 +99,7 @@ pub enum RunError {
 
 /// Runs the gateway until SIGTERM or SIGINT. The caller must be in an actix runtime.
 ///
-/// Installs rustls' ring provider unless the process has one.
+/// Installs rustls' ring provider unless the process has one, and raises the limit of open files.
 ///
 /// # Errors
 ///
@@ -106,6 +108,7 @@ pub enum RunError {
 pub async fn run(options: Options) -> Result<(), RunError> {
     // An error means that the process has a provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    raise_open_files();
     let shutdown = CancellationToken::new();
     let metrics = Arc::new(Metrics::default());
     let configuration =

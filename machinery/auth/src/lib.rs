@@ -34,6 +34,7 @@ mod delegated;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
+mod open_files;
 mod request_header;
 mod review;
 mod serving_certificate;
@@ -51,6 +52,7 @@ pub use client_certificate::ClientCertificateAuthenticator;
 pub use config::{AuthenticationConfig, ConfigError, CurrentConfig, RequestHeaderConfig};
 pub use delegated::{DelegatedAuthentication, StartError};
 pub use error::AuthError;
+pub use open_files::raise_open_files;
 pub use request_header::RequestHeaderAuthenticator;
 pub use serving_certificate::{ServingCertificate, ServingCertificateError};
 pub use subject_access_review::SubjectAccessReviewAuthorizer;

@@ -10,6 +10,8 @@ use std::{
 
 use serde_json::{Value, json};
 
+/// Starts a program that may open 200 files, and may raise that.
+const SMALL_LIMIT: &str = r#"ulimit -Sn 200 && exec "$0" "$@""#;
 /// Maximum time of a start on a busy machine.
 const START: Duration = Duration::from_mins(1);
 
@@ -28,12 +30,15 @@ impl Running {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let address = format!("127.0.0.1:{}", controlplane::free_port().expect("a free port"));
-        let mut command = Command::new(program());
-        let child = command.arg(&address).current_dir(&folder).spawn().expect("the example starts");
+        let mut command = Command::new("sh");
+        command.args(["-c", SMALL_LIMIT]).arg(program()).arg(&address);
+        let child = command.current_dir(&folder).spawn().expect("the example starts");
         Self { child, url: format!("http://{address}"), _folder: folder }
     }
 
     async fn ready(&self) {
+        // The client wants one, also for plain text.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let deadline = Instant::now() + START;
         while !reqwest::get(format!("{}/readyz", self.url)).await.is_ok_and(|reply| reply.status() == 200) {
             assert!(Instant::now() < deadline, "the example is not ready in time");
@@ -69,8 +74,6 @@ fn the_readme_shows_the_program_of_the_example() {
 
 #[tokio::test]
 async fn the_example_keeps_a_greeting_with_its_defaults() {
-    // The client wants one, also for plain text.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let running = Running::start();
     running.ready().await;
     let path = format!("{}/apis/example.dev/v1/namespaces/default/greetings", running.url);
@@ -86,4 +89,19 @@ async fn the_example_keeps_a_greeting_with_its_defaults() {
     );
     let reply = client.post(&path).json(&json!({"metadata": {"name": "no"}, "text": ""})).send().await;
     assert_eq!(reply.expect("a reply").status(), 422);
+}
+
+/// # Attack
+///
+/// - Attacker: any pod of the cluster
+/// - Act: opens more connections than the soft limit of open files allows, and sends nothing
+/// - Promise: 8
+#[tokio::test]
+async fn a_server_may_open_as_many_files_as_its_hard_limit_allows() {
+    let running = Running::start();
+    running.ready().await;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.child.id())).expect("its limits");
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).expect("the limit of files");
+    let numbers: Vec<&str> = files.split_whitespace().skip(3).take(2).collect();
+    assert!(numbers[0] == numbers[1] && numbers[0] != "200", "{files}");
 }

@@ -16,7 +16,7 @@ use actix_web::{
     rt::net::TcpStream,
     web::{self, ServiceConfig},
 };
-use machinery_auth::{HANDSHAKE_TIMEOUT, MAX_HANDSHAKES};
+use machinery_auth::{HANDSHAKE_TIMEOUT, MAX_HANDSHAKES, raise_open_files};
 use rustix::net::sockopt::set_tcp_user_timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -144,7 +144,7 @@ impl Server {
 
     /// Serves until `shutdown` is canceled. Then `/readyz` fails, watches end, and the requests in progress
     /// are finished. Without `tls` it serves plain text, for tests. HTTP/1.1 only: there, the server notices
-    /// at once that a client has left.
+    /// at once that a client has left. Raises the process's limit of open files.
     ///
     /// # Errors
     ///
@@ -155,6 +155,7 @@ impl Server {
         tls: Option<rustls::ServerConfig>,
         shutdown: CancellationToken,
     ) -> std::io::Result<()> {
+        raise_open_files();
         self.start(&shutdown);
         let options = self.core.options.clone();
         let ended = self.core.shutdown.clone();
