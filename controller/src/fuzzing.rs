@@ -11,7 +11,7 @@ use crate::negotiation::read_reply;
 /// Reads the reply of an app's endpoint. An answer in it is one that the server accepts, and reads the same
 /// when it is written and read again.
 pub fn push_reply(body: &[u8]) {
-    let Ok(Some(response)) = read_reply(body) else { return };
+    let Ok(Some(response)) = read_reply(body, None) else { return };
     let ReviewResponse { answer, delay_seconds, retry_after_seconds, reason, message, .. } = response.clone();
     let spec = EvacuationResponseSpec {
         answer: Some(answer),
@@ -30,5 +30,5 @@ pub fn push_reply(body: &[u8]) {
         response: Some(response.clone()),
     };
     let written = serde_json::to_vec(&written).unwrap_or_else(|error| panic!("not written: {error}"));
-    assert_eq!(read_reply(&written), Ok(Some(response)));
+    assert_eq!(read_reply(&written, None), Ok(Some(response)));
 }

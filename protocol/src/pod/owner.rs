@@ -23,8 +23,8 @@ pub(crate) fn controller(pod: &Pod) -> Option<&OwnerReference> {
     pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
-/// Returns the DaemonSet that manages the pod. It may be of any API group: others run a pod on each node, too,
-/// and bring it back as Kubernetes' own does.
+/// Returns the DaemonSet that manages the pod. It may be of any API group: others run a pod on each node,
+/// too, and bring it back as Kubernetes' own does.
 pub(crate) fn daemon_set(pod: &Pod) -> Option<&OwnerReference> {
     controller(pod).filter(|owner| owner.kind == "DaemonSet")
 }

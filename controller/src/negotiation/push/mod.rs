@@ -4,6 +4,7 @@ mod address;
 mod backing;
 mod deliveries;
 mod pusher;
+mod received;
 mod reply;
 mod sent_body;
 mod service;

@@ -428,8 +428,7 @@ mod tests {
         let call = || CallError::Api { action: "x".to_owned(), source: kube::Error::Api(status.clone()) };
         let table = [
             (PushError::Relay(call()), true),
-            (PushError::Post(PostError::NoAnswer { url: url() }), true),
-            (PushError::Post(PostError::Unreadable { url: url(), problem: "x".to_owned() }), true),
+            (PushError::Post(PostError::TooLong { url: url() }), true),
             (PushError::NoAddress("p".to_owned()), false),
             (PushError::Call(call()), false),
         ];

@@ -3,19 +3,20 @@
 use std::{net::SocketAddr, time::Duration};
 
 use evacuation_api::{EvacuationReview, ReviewAction, ReviewRequest, ReviewResponse};
-use reqwest::{Body, Client, ClientBuilder, Response, StatusCode, header, redirect::Policy};
+use reqwest::{Body, Client, ClientBuilder, header, redirect::Policy};
 use rustls::ClientConfig;
 use tokio_util::sync::CancellationToken;
 
-use super::{reply::read_reply, sent_body::SentBody};
+use super::{
+    received::{MAX_BODY, ReadError, Received},
+    reply::read_reply,
+    sent_body::SentBody,
+};
 
 /// Maximum time of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum time of the whole exchange, the body included.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of a reply, in bytes. Far above a message of the longest length, so that an answer with a
-/// long log in it still counts.
-const MAX_BODY: usize = 256 * 1024;
 
 /// Reason for which a question brought no answer.
 #[derive(Debug, thiserror::Error)]
@@ -30,20 +31,12 @@ pub(crate) enum PostError {
         source: reqwest::Error,
     },
     /// A redirect, which is never followed, or any other code but 2xx.
-    #[error("the endpoint {url} replied with code {code}")]
+    #[error("the endpoint {url} replied with {reply}")]
     Code {
         /// The endpoint.
         url: String,
-        /// The code.
-        code: StatusCode,
-    },
-    /// The reply is not JSON by its own account.
-    #[error("the endpoint {url} replied with content type {content_type:?} instead of application/json")]
-    ContentType {
-        /// The endpoint.
-        url: String,
-        /// Content type of the reply.
-        content_type: String,
+        /// What is known of the reply.
+        reply: String,
     },
     /// The reply is too long.
     #[error("the endpoint {url} replied with more than {MAX_BODY} bytes")]
@@ -52,18 +45,22 @@ pub(crate) enum PostError {
         url: String,
     },
     /// The reply is no EvacuationReview.
-    #[error("the reply of endpoint {url} holds no answer that can be read: {problem}")]
+    #[error("the reply of endpoint {url} holds no answer that can be read: {problem}; it came with {reply}")]
     Unreadable {
         /// The endpoint.
         url: String,
         /// Error of the parser.
         problem: String,
+        /// What is known of the reply.
+        reply: String,
     },
     /// The reply holds no answer.
-    #[error("the endpoint {url} replied without an answer")]
+    #[error("the endpoint {url} replied without an answer: {reply}")]
     NoAnswer {
         /// The endpoint.
         url: String,
+        /// What is known of the reply.
+        reply: String,
     },
     /// The reply repeats another UID: it is the answer to another question, or of another pod.
     #[error("the endpoint {url} replied for {what} with UID {given:?} instead of {expected:?}")]
@@ -172,18 +169,22 @@ impl Transport {
             request = request.bearer_auth(&https.token);
         }
         let response = request.send().await.map_err(unreachable)?;
-        if !response.status().is_success() {
-            return Err(PostError::Code { url, code: response.status() });
-        }
-        if action == ReviewAction::Cancel {
+        if action == ReviewAction::Cancel && response.status().is_success() {
             return Ok(None);
         }
-        check_content_type(&response, &url)?;
-        let body = read_bounded(response, &url).await?;
-        let answer =
-            read_reply(&body).map_err(|problem| PostError::Unreadable { url: url.clone(), problem })?;
-        let Some(answer) = answer else {
-            return Err(PostError::NoAnswer { url });
+        let (received, body) = Received::read(response).await.map_err(|error| match error {
+            ReadError::Broken(source) => unreachable(source),
+            ReadError::TooLong => PostError::TooLong { url: url.clone() },
+        })?;
+        let reply = received.to_string();
+        if !received.code.is_success() {
+            return Err(PostError::Code { url, reply });
+        }
+        let body = body.map_err(|error| error.to_string());
+        let answer = match body.and_then(|body| read_reply(&body, received.charset())) {
+            Ok(Some(answer)) => answer,
+            Ok(None) => return Err(PostError::NoAnswer { url, reply }),
+            Err(problem) => return Err(PostError::Unreadable { url, problem, reply }),
         };
         let uids = [("evacuation", &answer.evacuation_uid, expected.0), ("pod", &answer.pod_uid, expected.1)];
         for (what, given, expected) in uids {
@@ -204,35 +205,6 @@ fn careful() -> ClientBuilder {
         // A kept connection could outlive its pod, and the address be another pod's.
         .pool_max_idle_per_host(0)
         .user_agent(concat!("evacuation-controller/", env!("CARGO_PKG_VERSION")))
-}
-
-fn check_content_type(response: &Response, url: &str) -> Result<(), PostError> {
-    let content_type = response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let media = content_type.split(';').next().unwrap_or_default().trim();
-    if media.eq_ignore_ascii_case("application/json") {
-        Ok(())
-    } else {
-        Err(PostError::ContentType { url: url.to_owned(), content_type: content_type.to_owned() })
-    }
-}
-
-async fn read_bounded(mut response: Response, url: &str) -> Result<Vec<u8>, PostError> {
-    let mut body = Vec::new();
-    loop {
-        let chunk = response
-            .chunk()
-            .await
-            .map_err(|source| PostError::Unreachable { url: url.to_owned(), source: source.without_url() })?;
-        let Some(chunk) = chunk else { return Ok(body) };
-        if body.len() + chunk.len() > MAX_BODY {
-            return Err(PostError::TooLong { url: url.to_owned() });
-        }
-        body.extend_from_slice(&chunk);
-    }
 }
 
 #[cfg(test)]

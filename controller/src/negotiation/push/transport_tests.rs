@@ -1,6 +1,7 @@
-use std::net::IpAddr;
+use std::{io::Write, net::IpAddr};
 
 use evacuation_api::{Answer, ObjectIdentity, RefusalPolicy};
+use flate2::{Compression, write::GzEncoder};
 use serde_json::json;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -47,11 +48,14 @@ pub(super) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Strin
 }
 
 /// An endpoint that sends these bytes and closes.
-pub(super) async fn endpoint_with(reply: String) -> (IpAddr, u16, mpsc::UnboundedReceiver<String>) {
+pub(super) async fn endpoint_with(
+    reply: impl Into<Vec<u8>>,
+) -> (IpAddr, u16, mpsc::UnboundedReceiver<String>) {
+    let reply = reply.into();
     endpoint_that(move |mut stream| {
         let reply = reply.clone();
         async move {
-            let _ = stream.write_all(reply.as_bytes()).await;
+            let _ = stream.write_all(&reply).await;
             let _ = stream.shutdown().await;
         }
     })
@@ -97,7 +101,7 @@ pub(super) fn transport() -> Transport {
     Transport { timeout: Duration::from_millis(500), ..Transport::new().unwrap() }
 }
 
-async fn ask(reply: String) -> Result<Option<ReviewResponse>, PostError> {
+async fn ask(reply: impl Into<Vec<u8>>) -> Result<Option<ReviewResponse>, PostError> {
     let (address, port, _requests) = endpoint_with(reply).await;
     transport()
         .post(&at(address, port, "/evacuation"), question(ReviewAction::Ask), &CancellationToken::new())
@@ -131,6 +135,32 @@ async fn an_answer_that_repeats_both_uids_is_taken() {
 }
 
 #[tokio::test]
+async fn an_answer_counts_in_whatever_type_encoding_and_compression_it_comes() {
+    let answer = answer("e1", "p1");
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(answer.as_bytes()).unwrap();
+    let marked = format!("\u{feff}{answer}");
+    for (headers, body) in [
+        ("Content-Type: text/html", answer.clone().into_bytes()),
+        ("X-None: 1", answer.clone().into_bytes()),
+        (
+            "Content-Type: application/json; charset=utf-16",
+            marked.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+        ),
+        ("Content-Type: application/json; Charset=\"latin1\"", format!("{answer}\0\r\nOK").into_bytes()),
+        ("Content-Encoding: gzip", gzip.finish().unwrap()),
+    ] {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\n{headers}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        let reply = ask([head.as_bytes(), &body].concat()).await;
+        let reply = reply.unwrap_or_else(|error| panic!("{headers}: {error}")).unwrap();
+        assert_eq!((reply.answer, reply.delay_seconds), (Answer::Delay, Some(10)), "{headers}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_to_another_question_or_of_another_pod_is_discarded() {
     for (body, wrong) in [(answer("e2", "p1"), "evacuation"), (answer("e1", "p2"), "pod")] {
         match ask(http("200 OK", "application/json", &body)).await {
@@ -145,7 +175,10 @@ async fn nonsense_is_no_answer() {
     let table = [
         (http("200 OK", "application/json", "<html>"), "holds no answer that can be read"),
         (http("200 OK", "application/json", "{}"), "without an answer"),
-        (http("200 OK", "text/html", &answer("e1", "p1")), "content type"),
+        (
+            http("200 OK", "text/html", "<html>"),
+            "code 200, content type \"text/html\" and a body that begins with \"<html>\"",
+        ),
         (
             http("200 OK", "application/json", r#"{"response": {"answer": "Maybe"}}"#),
             "response.answer is \"Maybe\"",
@@ -169,7 +202,8 @@ async fn a_redirect_is_not_followed() {
     let redirect = format!(
         "HTTP/1.1 307 Temporary Redirect\r\nLocation: {elsewhere}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );
-    assert!(matches!(ask(redirect).await, Err(PostError::Code { code: StatusCode::TEMPORARY_REDIRECT, .. })));
+    let error = ask(redirect).await.unwrap_err().to_string();
+    assert!(error.ends_with(&format!("code 307, location {elsewhere:?} and no body")), "{error}");
     assert!(requests.try_recv().is_err(), "nobody asked where the redirect points");
 }
 

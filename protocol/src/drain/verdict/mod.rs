@@ -31,12 +31,11 @@ use self::hold::Hold;
 pub(super) use self::{
     leaving::REMOVAL_SECONDS,
     refused::record,
-    returned::ROUNDS,
+    returned::{ROUNDS, Returned},
     summary::{rank, stayed},
     text::owner,
 };
 pub use self::{
-    returned::Returned,
     summary::{Summary, summarize},
     volume::{AttachFailure, volume_in},
 };

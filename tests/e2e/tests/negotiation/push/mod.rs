@@ -1,5 +1,6 @@
 //! Apps that are asked over HTTP.
 
 mod failing;
+mod forms;
 mod handler;
 mod reuse;

@@ -1,0 +1,83 @@
+//! Compressed replies. None is asked for, and some servers compress all the same.
+
+use std::io::{self, Read};
+
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+
+/// First bytes of gzip, which no JSON begins with.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+
+/// Returns the body as it was before it was compressed in that content coding, or `None` when that has more
+/// than `limit` bytes. A coding that is not known leaves the body as it is.
+///
+/// # Errors
+///
+/// Fails when the bytes are not of that coding.
+pub(crate) fn expanded(body: Vec<u8>, coding: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    let coding = coding.trim().to_ascii_lowercase();
+    if body.starts_with(GZIP) {
+        return read(MultiGzDecoder::new(body.as_slice()), limit);
+    }
+    if coding != "deflate" {
+        return Ok(Some(body));
+    }
+    // Servers disagree whether the format of zlib is meant, or what is in it.
+    read(ZlibDecoder::new(body.as_slice()), limit)
+        .or_else(|_| read(DeflateDecoder::new(body.as_slice()), limit))
+}
+
+fn read(decoder: impl Read, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut expanded = Vec::new();
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    decoder.take(most).read_to_end(&mut expanded)?;
+    Ok((expanded.len() <= limit).then_some(expanded))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::{
+        Compression,
+        write::{DeflateEncoder, GzEncoder, ZlibEncoder},
+    };
+
+    use super::*;
+
+    fn gzip(body: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(body).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn gzip_and_both_forms_of_deflate_are_read() {
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
+        zlib.write_all(b"{}").unwrap();
+        let mut raw = DeflateEncoder::new(Vec::new(), Compression::fast());
+        raw.write_all(b"{}").unwrap();
+        for (body, coding) in [
+            (gzip(b"{}"), "gzip"),
+            (gzip(b"{}"), ""),
+            (zlib.finish().unwrap(), "Deflate"),
+            (raw.finish().unwrap(), "deflate"),
+            (b"{}".to_vec(), "br"),
+            (b"{}".to_vec(), ""),
+        ] {
+            assert_eq!(expanded(body, coding, 2).unwrap().as_deref(), Some(&b"{}"[..]), "{coding}");
+        }
+        assert!(expanded(b"{}".to_vec(), "deflate", 9).is_err());
+    }
+
+    /// # Attack
+    ///
+    /// - Attacker: a tenant with an endpoint
+    /// - Act: replies with a few bytes that expand to gigabytes
+    /// - Promise: 8
+    #[test]
+    fn a_reply_that_expands_to_more_than_the_limit_is_not_read() {
+        let bomb = gzip(&vec![0; 10 << 20]);
+        assert!(bomb.len() < 100_000);
+        assert_eq!(expanded(bomb, "gzip", 256 << 10).unwrap(), None);
+    }
+}

@@ -1,0 +1,320 @@
+//! Reading of an endpoint's reply: whatever shows its meaning is accepted, and values out of range are
+//! clamped.
+//!
+//! An answer that the server would reject counts as no answer, and its app would be evicted. So the
+//! controller corrects everything that has one meaning, takes the more careful of several, and names the rest
+//! in an error.
+
+mod compressed;
+mod json;
+mod text;
+
+use evacuation_api::{Answer, MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, ReviewResponse};
+use serde_json::Value;
+
+pub(crate) use self::compressed::expanded;
+use self::{
+    json::{Fields, Json},
+    text::{decoded, mended},
+};
+
+/// Mark at the end of a message that was cut.
+const CUT: &str = "…";
+
+/// Returns the answer of a reply; `None` when the reply holds none. `charset` is the encoding that the
+/// endpoint names.
+///
+/// # Errors
+///
+/// Names the field that has no single meaning, and its value.
+pub(crate) fn read_reply(body: &[u8], charset: Option<&str>) -> Result<Option<ReviewResponse>, String> {
+    let review = object(&decoded(body, charset))?;
+    let mut reply = Fields::default();
+    reply.add(&review);
+    let mut response = Fields::default();
+    let mut given = reply.all("response").peekable();
+    if given.peek().is_none() {
+        if reply.all("answer").next().is_none() {
+            return Ok(None);
+        }
+        response.add(&review);
+    }
+    for given in given {
+        match given {
+            Json::Object(fields) => response.add(fields),
+            other @ Json::Other(_) => return Err(format!("response is {} and not an object", brief(other))),
+        }
+    }
+    let answer = answer(&response)?;
+    let delay_seconds = (answer == Answer::Delay).then(|| seconds(&response, "delaySeconds")).transpose()?;
+    let delay_seconds = match delay_seconds {
+        Some(None) => return Err("response.delaySeconds is missing: Delay needs its length".to_owned()),
+        given => given.flatten(),
+    };
+    let retry_after_seconds =
+        (answer == Answer::Refuse).then(|| seconds(&response, "retryAfterSeconds")).transpose()?;
+    let (reason, message) = words(response.text("reason"), response.text("message"));
+    Ok(Some(ReviewResponse {
+        evacuation_uid: uid(&response, "evacuationUid")?,
+        pod_uid: uid(&response, "podUid")?,
+        answer,
+        delay_seconds,
+        retry_after_seconds: retry_after_seconds.flatten(),
+        reason,
+        message,
+    }))
+}
+
+/// Returns the fields of the object that a text begins with. What follows it does not count. An object that
+/// was written as JSON twice is a string that holds it.
+fn object(text: &str) -> Result<Vec<(String, Json)>, String> {
+    let value = match first(text)? {
+        Json::Other(Value::String(inner)) => first(&inner)?,
+        value => value,
+    };
+    match value {
+        Json::Object(fields) => Ok(fields),
+        Json::Other(_) => Err("it is not a JSON object".to_owned()),
+    }
+}
+
+fn first(text: &str) -> Result<Json, String> {
+    let mended = mended(text);
+    let mut values = serde_json::Deserializer::from_str(&mended).into_iter();
+    values.next().unwrap_or(Ok(Json::Other(Value::Null))).map_err(|error| error.to_string())
+}
+
+/// Returns the most careful answer. A word that is none could mean a refusal: only another refusal makes it
+/// unimportant.
+fn answer(response: &Fields<'_>) -> Result<Answer, String> {
+    let unreadable =
+        |given: String| format!("response.answer is {given}: it must be Accept, Delay or Refuse");
+    let mut found = Vec::new();
+    let mut other = None;
+    for given in response.all("answer") {
+        match word(given) {
+            Some(answer) => found.push(answer),
+            None => other = Some(unreadable(brief(given))),
+        }
+    }
+    match (found.into_iter().max_by_key(|answer| care(*answer)), other) {
+        (Some(Answer::Refuse), _) => Ok(Answer::Refuse),
+        (_, Some(problem)) => Err(problem),
+        (Some(answer), None) => Ok(answer),
+        (None, None) => Err(unreadable("null".to_owned())),
+    }
+}
+
+fn care(answer: Answer) -> u8 {
+    match answer {
+        Answer::Accept => 0,
+        Answer::Delay => 1,
+        Answer::Refuse => 2,
+    }
+}
+
+fn word(given: &Json) -> Option<Answer> {
+    let Json::Other(Value::String(word)) = given else { return None };
+    [("Accept", Answer::Accept), ("Delay", Answer::Delay), ("Refuse", Answer::Refuse)]
+        .into_iter()
+        .find_map(|(name, answer)| word.trim().eq_ignore_ascii_case(name).then_some(answer))
+}
+
+fn uid(response: &Fields<'_>, field: &str) -> Result<String, String> {
+    let mut texts = response.all(field).filter_map(|given| match given {
+        Json::Other(Value::String(uid)) if !uid.is_empty() => Some(uid.clone()),
+        _ => None,
+    });
+    texts.next().ok_or_else(|| format!("response.{field} is missing: repeat it from the request"))
+}
+
+/// Whole seconds within the range that the server accepts, the most that is given; part of a second counts
+/// as a whole one.
+fn seconds(response: &Fields<'_>, field: &str) -> Result<Option<i64>, String> {
+    let mut most = None;
+    for given in response.all(field) {
+        let number = match given {
+            Json::Other(Value::Number(number)) => number.as_f64(),
+            Json::Other(Value::String(text)) => text.trim().parse().ok(),
+            _ => None,
+        };
+        let number = number.filter(|number| !number.is_nan());
+        let number =
+            number.ok_or_else(|| format!("response.{field} is {} and not a number", brief(given)))?;
+        #[expect(clippy::cast_precision_loss, reason = "30 days in seconds are exact")]
+        let number = number.ceil().clamp(1.0, MAX_DELAY_SECONDS as f64);
+        #[expect(clippy::cast_possible_truncation, reason = "clamped and whole")]
+        let number = number as i64;
+        most = most.max(Some(number));
+    }
+    Ok(most)
+}
+
+/// Reason and message as the server accepts them. A reason that is not CamelCase moves to the front of the
+/// message.
+fn words(reason: Option<String>, message: Option<String>) -> (Option<String>, Option<String>) {
+    let (reason, message) = match (reason.filter(|reason| !reason.is_empty()), message) {
+        (Some(reason), message) if is_reason(&reason) => (Some(reason), message),
+        (Some(words), Some(message)) => (None, Some(format!("{words}: {message}"))),
+        (words, message) => (None, words.or(message)),
+    };
+    (reason, message.map(|message| cut(&message)))
+}
+
+fn is_reason(reason: &str) -> bool {
+    reason.len() <= MAX_REASON_LENGTH
+        && reason.starts_with(|c: char| c.is_ascii_uppercase())
+        && reason.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+/// The message without control characters, cut to the longest that the server accepts.
+fn cut(message: &str) -> String {
+    let plain = |c: char| if c.is_control() && c != '\n' && c != '\t' { ' ' } else { c };
+    let message: String = message.chars().map(plain).collect();
+    if message.len() <= MAX_MESSAGE_LENGTH {
+        return message;
+    }
+    let end = message.floor_char_boundary(MAX_MESSAGE_LENGTH.saturating_sub(CUT.len()));
+    format!("{}{CUT}", message.get(..end).unwrap_or_default())
+}
+
+/// A value as it fits into an Event.
+fn brief(value: &Json) -> String {
+    let text = value.to_string();
+    let end = text.floor_char_boundary(80);
+    if end == text.len() { text } else { format!("{}{CUT}", text.get(..end).unwrap_or_default()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use evacuation_api::{EvacuationResponse, EvacuationResponseSpec, validate_response};
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(response: &Value) -> Result<Option<ReviewResponse>, String> {
+        let mut reply = json!({"response": {"evacuationUid": "e1", "podUid": "p1"}});
+        for (field, value) in response.as_object().unwrap() {
+            reply["response"][field] = value.clone();
+        }
+        read_reply(reply.to_string().as_bytes(), None)
+    }
+
+    #[test]
+    fn an_answer_with_one_meaning_is_corrected_to_one_that_the_server_accepts() {
+        let long = "x".repeat(65 << 10);
+        let table = [
+            (json!({"answer": "accept"}), (Answer::Accept, None, None)),
+            (json!({"answer": " REFUSE "}), (Answer::Refuse, None, None)),
+            (
+                json!({"answer": "Accept", "delaySeconds": 9, "retryAfterSeconds": 9}),
+                (Answer::Accept, None, None),
+            ),
+            (json!({"answer": "Delay", "delaySeconds": 0}), (Answer::Delay, Some(1), None)),
+            (json!({"answer": "Delay", "delaySeconds": -5}), (Answer::Delay, Some(1), None)),
+            (json!({"answer": "Delay", "delaySeconds": 1.5}), (Answer::Delay, Some(2), None)),
+            (json!({"answer": "Delay", "delaySeconds": "30"}), (Answer::Delay, Some(30), None)),
+            (
+                json!({"answer": "Delay", "delaySeconds": u64::MAX}),
+                (Answer::Delay, Some(MAX_DELAY_SECONDS), None),
+            ),
+            (json!({"answer": "Refuse", "retryAfterSeconds": 0}), (Answer::Refuse, None, Some(1))),
+            (json!({"answer": "Refuse", "message": long}), (Answer::Refuse, None, None)),
+            (json!({"answer": "Refuse", "message": "ü".repeat(5000)}), (Answer::Refuse, None, None)),
+            (json!({"answer": "Refuse", "message": "a\u{7}b", "reason": long}), (Answer::Refuse, None, None)),
+        ];
+        for (given, (answer, delay_seconds, retry_after_seconds)) in table {
+            let found = read(&given).unwrap().unwrap();
+            let spec = EvacuationResponseSpec {
+                answer: Some(answer),
+                delay_seconds,
+                retry_after_seconds,
+                reason: found.reason.clone(),
+                message: found.message.clone(),
+                ..EvacuationResponseSpec::default()
+            };
+            assert_eq!((found.answer, found.delay_seconds), (answer, delay_seconds), "{given}");
+            assert_eq!(found.retry_after_seconds, retry_after_seconds, "{given}");
+            assert!(validate_response(&EvacuationResponse::new(spec)).is_empty(), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_reason_that_is_not_camel_case_becomes_part_of_the_message() {
+        let said = |reason: &str, message: Value| {
+            let found = read(&json!({"answer": "Refuse", "reason": reason, "message": message}));
+            let found = found.unwrap().unwrap();
+            (found.reason, found.message)
+        };
+        assert_eq!(said("Busy", json!("a job")), (Some("Busy".to_owned()), Some("a job".to_owned())));
+        assert_eq!(said("so busy", json!("a job")), (None, Some("so busy: a job".to_owned())));
+        assert_eq!(said("so busy", Value::Null), (None, Some("so busy".to_owned())));
+    }
+
+    #[test]
+    fn a_reply_is_read_whatever_its_framework_adds() {
+        let uids = r#""evacuationUid": "e1", "podUid": "p1""#;
+        let table = [
+            (format!(r#"{{"response": {{{uids}, "answer": "Refuse"}}}} trailing"#), Answer::Refuse),
+            (format!("\u{feff} {{\"response\": {{{uids}, \"answer\": \"Refuse\", \"message\": \"a\nb\"}}}}"), Answer::Refuse),
+            (format!(r#"{{"response": {{{uids}, "answer": "Refuse", "message": "\ud83d"}}}}"#), Answer::Refuse),
+            (r#"{"Response": {"EvacuationUid": "e1", "PodUID": "p1", "Answer": "Accept"}}"#.into(), Answer::Accept),
+            (
+                r#"{"response": {"evacuation_uid": "e1", "pod_uid": "p1", "answer": "Delay", "delay_seconds": 9}}"#
+                    .into(),
+                Answer::Delay,
+            ),
+            (format!(r#"{{{uids}, "answer": "Refuse"}}"#), Answer::Refuse),
+            (json!(format!(r#"{{"response": {{{uids}, "answer": "Refuse"}}}}"#)).to_string(), Answer::Refuse),
+        ];
+        for (body, expected) in table {
+            let found = read_reply(body.as_bytes(), None).unwrap_or_else(|error| panic!("{body}: {error}"));
+            let found = found.unwrap();
+            assert_eq!((found.answer, found.evacuation_uid.as_str()), (expected, "e1"), "{body}");
+            assert_eq!(found.pod_uid, "p1", "{body}");
+        }
+    }
+
+    #[test]
+    fn of_contradictory_fields_the_more_careful_one_counts() {
+        let of = |fields: &str| {
+            let body = format!(r#"{{"response": {{"evacuationUid": "e1", "podUid": "p1", {fields}}}}}"#);
+            let found = read_reply(body.as_bytes(), None).map(Option::unwrap);
+            found.map(|found| (found.answer, found.delay_seconds))
+        };
+        let table = [
+            (r#""answer": "Refuse", "answer": "Accept""#, (Answer::Refuse, None)),
+            (r#""answer": "Accept", "Answer": "Refuse""#, (Answer::Refuse, None)),
+            (r#""answer": "Accept", "answer": "Delay", "delaySeconds": 5"#, (Answer::Delay, Some(5))),
+            (r#""answer": "Delay", "delaySeconds": 50, "delay_seconds": 5"#, (Answer::Delay, Some(50))),
+            (r#""answer": null, "answer": "Accept""#, (Answer::Accept, None)),
+            (r#""answer": "No", "answer": "Refuse""#, (Answer::Refuse, None)),
+        ];
+        for (fields, expected) in table {
+            assert_eq!(of(fields), Ok(expected), "{fields}");
+        }
+        let problem = of(r#""answer": "Accept", "answer": "No""#).unwrap_err();
+        assert!(problem.starts_with("response.answer is \"No\""), "{problem}");
+        let two = r#"{"response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Accept"}, "response": {"answer": "Refuse"}}"#;
+        assert_eq!(read_reply(two.as_bytes(), None).unwrap().unwrap().answer, Answer::Refuse);
+    }
+
+    #[test]
+    fn an_answer_without_one_meaning_is_named() {
+        let table = [
+            (json!({"answer": "Maybe"}), "response.answer is \"Maybe\": it must be Accept, Delay or Refuse"),
+            (json!({}), "response.answer is null: it must be Accept, Delay or Refuse"),
+            (json!({"answer": "Delay"}), "response.delaySeconds is missing: Delay needs its length"),
+            (json!({"answer": "Delay", "delaySeconds": []}), "response.delaySeconds is [] and not a number"),
+            (
+                json!({"answer": "Accept", "podUid": 7}),
+                "response.podUid is missing: repeat it from the request",
+            ),
+        ];
+        for (given, expected) in table {
+            assert_eq!(read(&given).unwrap_err(), expected, "{given}");
+        }
+        assert_eq!(read_reply(b"{}", None), Ok(None));
+        assert_eq!(read_reply(br#"{"response": 7}"#, None).unwrap_err(), "response is 7 and not an object");
+    }
+}
