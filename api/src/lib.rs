@@ -75,8 +75,8 @@ pub use node_evacuation_status::{
 };
 pub use owner_groups::{OWNER_GROUPS_ANNOTATION, OwnerGroups};
 pub use pod_annotations::{
-    AnnotationProblem, AnnotationValueError, annotation_problems, is_own_annotation, parse_duration,
-    parse_refresh_after_restarts, parse_refresh_enabled, parse_replacement_timeout,
+    AnnotationProblem, AnnotationValueError, POD_ANNOTATIONS, annotation_problems, is_own_annotation,
+    parse_duration, parse_refresh_after_restarts, parse_refresh_enabled, parse_replacement_timeout,
 };
 pub use registration_problems::RegistrationProblems;
 pub use requester::{DeadlineAction, RefusalPolicy, Requester, RequesterKey};

@@ -11,6 +11,19 @@ use crate::{
     names::is_own_domain, parse_responders,
 };
 
+/// The annotations of pods that the project reads.
+pub const POD_ANNOTATIONS: [&str; 10] = [
+    RESPONDERS_ANNOTATION,
+    REPLACEMENT_TIMEOUT_ANNOTATION,
+    GATE_OPEN_ANNOTATION,
+    GATE_MESSAGE_ANNOTATION,
+    GATE_CONDITION_TYPE_ANNOTATION,
+    GATE_ASKED_ANNOTATION,
+    REFRESH_ENABLED_ANNOTATION,
+    REFRESH_AFTER_RESTARTS_ANNOTATION,
+    REFRESH_AFTER_ANNOTATION,
+    RELEASED_ANNOTATION,
+];
 /// Maximum duration of an annotation, in seconds: ten years. It can be added to any time.
 const MAX_DURATION_SECONDS: i64 = 10 * 365 * 24 * 3600;
 /// Maximum number of characters of a value that a message repeats.
@@ -121,6 +134,9 @@ pub fn annotation_problems(annotations: &BTreeMap<String, String>) -> Vec<Annota
 
 fn problems_of(key: &str, value: &str) -> Vec<String> {
     let one = |error: Option<AnnotationValueError>| error.iter().map(ToString::to_string).collect();
+    if !POD_ANNOTATIONS.contains(&key) {
+        return vec![format!("is not an annotation of {DOMAIN}")];
+    }
     match key {
         RESPONDERS_ANNOTATION => responder_problems(value),
         REPLACEMENT_TIMEOUT_ANNOTATION => one(parse_replacement_timeout(value).err()),
@@ -128,11 +144,7 @@ fn problems_of(key: &str, value: &str) -> Vec<String> {
         REFRESH_ENABLED_ANNOTATION => one(parse_refresh_enabled(value).err()),
         REFRESH_AFTER_RESTARTS_ANNOTATION => one(parse_refresh_after_restarts(value).err()),
         REFRESH_AFTER_ANNOTATION => one(parse_duration(value).err()),
-        GATE_MESSAGE_ANNOTATION
-        | GATE_CONDITION_TYPE_ANNOTATION
-        | GATE_ASKED_ANNOTATION
-        | RELEASED_ANNOTATION => Vec::new(),
-        _ => vec![format!("is not an annotation of {DOMAIN}")],
+        _ => Vec::new(),
     }
 }
 

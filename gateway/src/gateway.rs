@@ -256,7 +256,9 @@ impl Gateway {
         let target = PodTarget { name: call.pod.clone(), uid: pod.metadata.uid.clone() };
         let error = match self.asker.ask(call, target, entry, expired_in).await {
             Ok(evacuation) => {
-                self.limiter.asked(pod.metadata.uid.as_deref().unwrap_or_default());
+                let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+                self.limiter.asked(uid);
+                self.cluster.note_written(uid, &evacuation);
                 return Break(Answer::Wait(Reply::waiting(call, row, &evacuation)));
             }
             Err(error) => error,
@@ -325,19 +327,24 @@ impl Gateway {
         };
         let counted = self.ledger.count(call, pod).await;
         drop(slot);
+        if !matches!(counted, Counted::Unanswered(_)) {
+            self.limiter.counted(&call.namespace);
+        }
         Break(match counted {
             Counted::Evicted => Answer::Pass(Pass::Counted),
             Counted::Gone => Answer::Pass(Pass::Leaving),
-            Counted::Busy => {
-                Answer::Wait(Reply::blocked(call, row, "its budget is being written by others, try again"))
-            }
-            Counted::Unanswered(problem) if !self.is_api_away() => {
-                warn!("pod {}: its deletion was not counted, its caller waits: {problem}", call.target());
-                Answer::Wait(Reply::blocked(call, row, "the kube-apiserver did not count it, try again"))
-            }
-            Counted::Unanswered(problem) => {
+            Counted::Unanswered(problem) if self.is_api_away() => {
                 warn!("pod {}: its deletion was not counted in an outage: {problem}", call.target());
                 Answer::Unasked(Unasked::ApiDown)
+            }
+            // Nothing of ours is down, so no outage ends this: a webhook of others can fail for ever.
+            Counted::Unanswered(problem) if self.was_not_counted_for_long(call, pod) => {
+                warn!("pod {}: its deletion passes without a count: {problem}", call.target());
+                Answer::Pass(Pass::Uncounted)
+            }
+            Counted::Unanswered(problem) => {
+                warn!("pod {}: its deletion was not counted, its caller waits: {problem}", call.target());
+                Answer::Wait(Reply::blocked(call, row, "the kube-apiserver did not count it, try again"))
             }
             Counted::Impossible(problem) => {
                 info!("pod {}: its deletion was not counted: {problem}", call.target());
@@ -346,6 +353,15 @@ impl Gateway {
             Counted::Blocked(message) if call.dry_run => Answer::Wait(Reply::blocked(call, row, &message)),
             Counted::Blocked(_) => return self.ask(call, pod, row, entry, None, records).await,
         })
+    }
+
+    /// Records that the eviction API did not count a deletion. Returns true when it has counted none of the
+    /// pod for as long as an outage lets an answer hold.
+    fn was_not_counted_for_long(&self, call: &Call, pod: &Pod) -> bool {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        !call.dry_run
+            && self.limiter.not_counted(&call.namespace, uid)
+                >= self.longest_hold.to_std().unwrap_or_default()
     }
 }
 

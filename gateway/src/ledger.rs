@@ -32,11 +32,10 @@ pub(crate) enum Counted {
     Gone,
     /// A budget allows no disruption. Holds the words of the eviction API.
     Blocked(String),
-    /// The budget is being written by others.
-    Busy,
     /// The eviction API cannot count: it rejects the eviction itself, or two budgets select the pod.
     Impossible(String),
-    /// The kube-apiserver did not answer, or failed. Nothing is known of the budget.
+    /// The kube-apiserver did not answer in time, or failed, or others write the budget at the same moment.
+    /// Nothing is known of the budget.
     Unanswered(String),
 }
 
@@ -59,7 +58,7 @@ impl Ledger {
             Err(problem) => return Counted::Impossible(problem.to_string()),
         };
         match timeout(TIMEOUT, self.client.request::<Status>(request)).await {
-            Err(_) => Counted::Busy,
+            Err(_) => Counted::Unanswered(format!("no answer in {} ms", TIMEOUT.as_millis())),
             Ok(Ok(status)) if status.code < 400 => Counted::Evicted,
             Ok(Ok(status)) => meaning(&status),
             Ok(Err(kube::Error::Api(status))) => meaning(&status),
@@ -74,9 +73,8 @@ fn meaning(status: &Status) -> Counted {
         429 if needs_none(status) => Counted::Impossible(status.message.clone()),
         429 => Counted::Blocked(status.message.clone()),
         409 if status.message.contains("UID") => Counted::Gone,
-        409 => Counted::Busy,
         500 if status.message.contains(SEVERAL_BUDGETS) => Counted::Impossible(status.message.clone()),
-        408 | 500.. => Counted::Unanswered(status.message.clone()),
+        408 | 409 | 500.. => Counted::Unanswered(status.message.clone()),
         _ => Counted::Impossible(status.message.clone()),
     }
 }
@@ -139,11 +137,10 @@ mod tests {
         scaled.details = serde_json::from_value(serde_json::json!({"causes": [cause]})).unwrap();
         assert_eq!(meaning(&scaled), Counted::Impossible("Cannot evict pod".to_owned()));
         assert_eq!(meaning(&status(409, "the UID in the precondition (a) does not match")), Counted::Gone);
-        assert_eq!(meaning(&status(409, "the object has been modified")), Counted::Busy);
         let several = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
         assert_eq!(meaning(&status(500, several)), Counted::Impossible(several.to_owned()));
         assert_eq!(meaning(&status(422, "no")), Counted::Impossible("no".to_owned()));
-        for code in [408, 500, 503, 504] {
+        for code in [408, 409, 500, 503, 504] {
             assert_eq!(meaning(&status(code, "etcd")), Counted::Unanswered("etcd".to_owned()), "{code}");
         }
     }

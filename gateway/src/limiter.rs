@@ -26,6 +26,8 @@ const USERS: u64 = 10_000;
 /// Time for which an idle user is remembered.
 const IDLE: Duration = Duration::from_mins(1);
 
+/// Number of calls for a pod that were not counted after which a failure can last.
+const TRIES: u32 = 4;
 /// Maximum number of pods whose calls found no slot that are remembered.
 const PODS: u64 = 10_000;
 /// Time after a pod's last call without a slot in which the first one is remembered: longer than the pause
@@ -56,6 +58,11 @@ pub(crate) struct Limiter {
     of_user: usize,
     /// The first time at which a call for a pod found no slot, by the pod's UID.
     turned_away: Cache<String, Instant>,
+    /// The times at which the eviction API first did not count the deletion of a pod, and their numbers, by
+    /// the pod's UID.
+    uncounted: Cache<String, (Instant, u32)>,
+    /// The last time at which the eviction API counted a deletion, by the namespace.
+    counted: Cache<String, Instant>,
     /// The last time at which a call found a free slot at once.
     last_free: Mutex<Instant>,
 }
@@ -70,8 +77,11 @@ impl Limiter {
     fn new(all: usize, of_user: usize) -> Self {
         let users = Cache::builder().max_capacity(USERS).time_to_idle(IDLE).build();
         let turned_away = Cache::builder().max_capacity(PODS).time_to_idle(REMEMBERED).build();
+        let uncounted = Cache::builder().max_capacity(PODS).time_to_idle(REMEMBERED).build();
+        let counted = Cache::builder().max_capacity(PODS).time_to_idle(REMEMBERED).build();
         let last_free = Mutex::new(Instant::now());
-        Self { all: Arc::new(Semaphore::new(all)), users, of_user, turned_away, last_free }
+        let all = Arc::new(Semaphore::new(all));
+        Self { all, users, of_user, turned_away, uncounted, counted, last_free }
     }
 
     /// Returns true while the user has more than a quarter of its share in progress.
@@ -94,9 +104,33 @@ impl Limiter {
         first.max(free).elapsed()
     }
 
-    /// Forgets the calls for the pod of that UID that found no slot: its app is asked now.
+    /// Records that the eviction API did not count the deletion of the pod of that UID, and returns the time
+    /// for which it has counted none of its namespace. A pause of [`REMEMBERED`] starts over. Zero for the
+    /// first [`TRIES`] calls: two unlucky ones far apart are no failure that lasts.
+    pub(crate) fn not_counted(&self, namespace: &str, pod: &str) -> Duration {
+        let entry = self.uncounted.entry_by_ref(pod).and_upsert_with(|known| match known {
+            Some(known) => (known.value().0, known.value().1.saturating_add(1)),
+            None => (Instant::now(), 1),
+        });
+        let (first, calls) = *entry.value();
+        let counted = self.counted.get(namespace);
+        if calls > TRIES {
+            counted.map_or(first, |counted| first.max(counted)).elapsed()
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Records that the eviction API counted a deletion of the namespace.
+    pub(crate) fn counted(&self, namespace: &str) {
+        self.counted.insert(namespace.to_owned(), Instant::now());
+    }
+
+    /// Forgets the calls for the pod of that UID that nobody dealt with: its app is asked now, or a budget
+    /// holds it.
     pub(crate) fn asked(&self, pod: &str) {
         self.turned_away.invalidate(pod);
+        self.uncounted.invalidate(pod);
     }
 
     /// Waits for a slot for that user, at most for `patience`.

@@ -1,13 +1,12 @@
 //! Facts of a pod that the gateway's decisions depend on.
 
-use evacuation_api::is_own_annotation;
+use evacuation_api::POD_ANNOTATIONS;
+use evacuation_protocol::LABELS_CUT;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 
 /// Annotation that marks a pod as the mirror of a static one.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
-/// Maximum number of annotations of the project's own that are kept of a pod.
-const ANNOTATIONS: usize = 32;
-/// Maximum number of labels that are kept of a pod. Selectors see no others.
+/// Maximum number of labels that are kept of a pod. One that has more gets the label [`LABELS_CUT`].
 const LABELS: usize = 64;
 /// Type of the condition that a controller sets before it deletes a pod.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
@@ -67,19 +66,16 @@ pub(crate) fn prune(pod: &mut Pod) {
     pod.metadata.finalizers = None;
     pod.metadata.generate_name = None;
     if let Some(annotations) = &mut pod.metadata.annotations {
-        let mut kept = 0;
-        annotations.retain(|name, _| {
-            let is_read = name == MIRROR_ANNOTATION || (is_own_annotation(name) && kept < ANNOTATIONS);
-            kept += usize::from(is_read);
-            is_read
-        });
+        annotations.retain(|name, _| name == MIRROR_ANNOTATION || POD_ANNOTATIONS.contains(&name.as_str()));
     }
-    if let Some(labels) = &mut pod.metadata.labels {
-        let mut kept = 0;
+    if let Some(labels) = pod.metadata.labels.as_mut().filter(|labels| labels.len() > LABELS) {
+        let mut left = LABELS;
         labels.retain(|_, _| {
-            kept += 1;
-            kept <= LABELS
+            let is_kept = left > 0;
+            left = left.saturating_sub(1);
+            is_kept
         });
+        labels.insert(LABELS_CUT.to_owned(), String::new());
     }
     if let Some(owners) = &mut pod.metadata.owner_references {
         owners.retain(|owner| owner.controller == Some(true));
@@ -164,5 +160,25 @@ mod tests {
         let annotations = pod.metadata.annotations.unwrap();
         assert_eq!(annotations.keys().collect::<Vec<_>>(), ["evacuation.dev/responders"]);
         assert!(pod.spec.unwrap().containers.is_empty());
+    }
+
+    /// # Attack
+    ///
+    /// - Attacker: a tenant who may annotate and label pods
+    /// - Act: adds so many annotations and labels to a pod that its registration does not fit into the cache
+    /// - Promise: 11, 12
+    #[test]
+    fn a_registration_is_kept_among_any_number_of_annotations_and_a_pod_that_lost_labels_says_so() {
+        let own = (0..100).map(|n| (format!("a.evacuation.dev/{n:03}"), json!("")));
+        let mut annotations: serde_json::Map<_, _> = own.collect();
+        annotations.insert("evacuation.dev/responders".to_owned(), json!("[]"));
+        let labels: serde_json::Map<_, _> = (0..100).map(|n| (format!("{n:03}"), json!(""))).collect();
+        let metadata = json!({"name": "p", "annotations": annotations, "labels": labels});
+        let mut pod: Pod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+        prune(&mut pod);
+        let labels = pod.metadata.labels.unwrap();
+        assert_eq!((labels.len(), labels.contains_key(LABELS_CUT)), (LABELS + 1, true));
+        let kept = pod.metadata.annotations.unwrap();
+        assert_eq!(kept.keys().collect::<Vec<_>>(), ["evacuation.dev/responders"]);
     }
 }

@@ -30,11 +30,16 @@ pub(crate) struct EvacuationIndex {
     by_pod: HashMap<Key, HashSet<Key>>,
     /// The list that is being received. It shares the states that are known already.
     listed: Vec<Arc<Evacuation>>,
+    /// The latest revision of an object that the watch has delivered.
+    seen: u64,
 }
 
 impl EvacuationIndex {
     /// Takes an event of the watch.
     pub(crate) fn take(&mut self, event: &Event<Evacuation>) {
+        if let Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) = event {
+            self.seen = self.seen.max(revision(object).unwrap_or_default());
+        }
         match event {
             Event::Init => self.listed.clear(),
             Event::InitApply(object) => {
@@ -43,7 +48,7 @@ impl EvacuationIndex {
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
-                *self = Self::default();
+                *self = Self { seen: self.seen, ..Self::default() };
                 for object in listed {
                     self.apply(object);
                 }
@@ -84,6 +89,11 @@ impl EvacuationIndex {
         }
     }
 
+    /// Returns true when the watch can still deliver that state of an object, or of its beginning.
+    pub(super) fn awaits(&self, object: &Evacuation) -> bool {
+        !self.objects.contains_key(&key(object)) && revision(object).is_some_and(|of| of > self.seen)
+    }
+
     /// Returns the Evacuation of that name.
     pub(super) fn get(&self, namespace: &str, name: &str) -> Option<Arc<Evacuation>> {
         self.objects.get(&(namespace.to_owned(), name.to_owned())).cloned()
@@ -112,6 +122,11 @@ fn keep_later(kept: &mut Option<Arc<Evacuation>>, object: &Arc<Evacuation>) {
     if kept.as_ref().is_none_or(|known| end(known) < end(object)) {
         *kept = Some(Arc::clone(object));
     }
+}
+
+/// Returns the revision of an object's state. They can be compared, as those of Kubernetes (KEP-5504).
+fn revision(object: &Evacuation) -> Option<u64> {
+    object.metadata.resource_version.as_deref()?.parse().ok()
 }
 
 fn key(object: &Evacuation) -> Key {
@@ -170,6 +185,27 @@ mod tests {
         assert_eq!(names(&index.records("shop", "db-0", "1")), [None, None, None]);
         index.take(&Event::Delete(rehearsal));
         assert_eq!(index.objects.len(), 0);
+    }
+
+    #[test]
+    fn an_object_is_awaited_until_the_watch_has_delivered_it_or_something_later() {
+        let at = |name: &str, revision: &str| {
+            let mut object = evacuation(name, "1", None);
+            object.metadata.resource_version = Some(revision.to_owned());
+            object
+        };
+        let mut index = EvacuationIndex::default();
+        index.take(&Event::Apply(at("a", "9")));
+        let written = at("b", "10");
+        assert!(index.awaits(&written) && !index.awaits(&at("b", "9")) && !index.awaits(&at("a", "10")));
+        assert!(!index.awaits(&evacuation("b", "1", None)), "of no revision");
+        index.take(&Event::Apply(written.clone()));
+        assert!(!index.awaits(&written));
+        index.take(&Event::Delete(at("b", "11")));
+        assert!(!index.awaits(&written), "its end was delivered");
+        index.take(&Event::Init);
+        index.take(&Event::InitDone);
+        assert!(!index.awaits(&written) && index.awaits(&at("c", "12")));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod watch;
 use std::{
     fmt::Debug,
     sync::{Arc, PoisonError, RwLock},
+    time::Duration,
 };
 
 use chrono::{DateTime, Utc};
@@ -29,7 +30,8 @@ use kube::{
         watcher::Event,
     },
 };
-use machinery_watch::Projected;
+use machinery_watch::{Projected, Projection};
+use moka::sync::Cache;
 use serde::de::DeserializeOwned;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -47,6 +49,12 @@ use self::{
 };
 use crate::{judge::Mate, namespace::NamespaceFacts};
 
+/// Time for which an Evacuation that this gateway has written is kept: longer than an outage takes to be
+/// noticed.
+const WRITTEN: Duration = Duration::from_mins(1);
+/// Maximum number of them.
+const MAX_WRITTEN: u64 = 10_000;
+
 /// The caches. They are filled by watches and answer without waiting.
 pub(crate) struct Cluster {
     client: Client,
@@ -57,6 +65,9 @@ pub(crate) struct Cluster {
     responders: Arc<RwLock<ResponderIndex>>,
     namespaces: Store<PartialObjectMeta<Namespace>>,
     evacuations: Arc<RwLock<EvacuationIndex>>,
+    /// The Evacuations that this gateway has written, by the UIDs of their pods. A watch that breaks in the
+    /// same moment does not deliver them.
+    written: Cache<String, Arc<Evacuation>>,
     synced: Vec<(&'static str, Synced)>,
     /// The caches may be stale in an outage.
     outages: Arc<Outages>,
@@ -132,6 +143,7 @@ impl Cluster {
             responders,
             namespaces,
             evacuations,
+            written: Cache::builder().max_capacity(MAX_WRITTEN).time_to_live(WRITTEN).build(),
             synced,
             outages: Arc::clone(outages),
         })
@@ -224,7 +236,19 @@ impl Cluster {
 
     /// Returns the Evacuations that concern a pod.
     pub(crate) fn records(&self, namespace: &str, pod: &str, uid: &str) -> Records {
-        self.evacuations.read().unwrap_or_else(PoisonError::into_inner).records(namespace, pod, uid)
+        let index = self.evacuations.read().unwrap_or_else(PoisonError::into_inner);
+        let mut records = index.records(namespace, pod, uid);
+        if records.active.is_none() {
+            records.active = self.written.get(uid).filter(|written| index.awaits(written));
+        }
+        records
+    }
+
+    /// Takes in the Evacuation of a pod as the server has stored it for this gateway.
+    pub(crate) fn note_written(&self, pod: &str, evacuation: &Evacuation) {
+        let mut kept = evacuation.clone();
+        Kept::project(&mut kept);
+        self.written.insert(pod.to_owned(), Arc::new(kept));
     }
 
     /// Returns the outage that lasts at that time, if there is one.

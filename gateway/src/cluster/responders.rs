@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use evacuation_api::EvacuationResponder;
-use evacuation_protocol::{PackedSelector, registered_responders};
+use evacuation_protocol::{LABELS_CUT, PackedSelector, registered_responders};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, runtime::watcher::Event};
 
@@ -54,7 +54,10 @@ impl ResponderIndex {
     pub(super) fn is_registered(&self, pod: &Pod) -> bool {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
         let labels = pod.metadata.labels.as_ref().unwrap_or(&NONE);
-        let picks = |known: &Registration| known.selector.as_ref().is_some_and(|s| s.selects(labels));
+        // A selector could match a label that the cache lacks. The server reads all when it asks the pod.
+        let is_cut = labels.contains_key(LABELS_CUT);
+        let picks =
+            |known: &Registration| known.selector.as_ref().is_some_and(|s| is_cut || s.selects(labels));
         self.of(pod.metadata.namespace.as_deref().unwrap_or_default()).any(picks)
             || !registered_responders(pod, []).entries.is_empty()
     }

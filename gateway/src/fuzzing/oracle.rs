@@ -172,7 +172,8 @@ impl Oracle {
         });
     }
 
-    /// Checks rules 8 and 11: in an outage a budget is passed with the patience of the caller's row.
+    /// Checks rules 8 and 11: in an outage a budget is passed with the patience of the caller's row. What is
+    /// not known of the time before counts from its beginning.
     pub(super) fn check_blocked_in_outage(
         &mut self,
         user: &str,
@@ -181,8 +182,9 @@ impl Oracle {
         since: DateTime<Utc>,
         now: DateTime<Utc>,
     ) {
-        let made = self.entries.get(&(user.to_owned(), name.to_owned()));
-        let from = made.map_or(since, |made| since.min(*made));
+        let made = self.entries.get(&(user.to_owned(), name.to_owned())).copied();
+        let known = |time: Option<DateTime<Utc>>| time.map_or(since, |time| time.min(since));
+        let from = known(made).max(known(self.no_room));
         self.require(GatewayLaw::Patience, after(from, patience.into()) <= now, |oracle| {
             format!("{user} passed a budget early: {oracle:?} at {now}")
         });

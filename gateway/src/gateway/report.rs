@@ -40,7 +40,9 @@ impl Gateway {
             )),
             Answer::Pass(Pass::Uncounted) => Some((
                 "DeletionNotCounted",
-                format!("{user} could delete the pod without a count: the eviction API cannot count it"),
+                format!(
+                    "{user} could delete the pod without a count: the eviction API cannot count it, or fails to"
+                ),
             )),
             Answer::Wait(reply) if reply.is_rejected() => {
                 self.metrics.questions_rejected.inc();

@@ -27,10 +27,14 @@ struct PlayedApi {
     live: Value,
     /// True when the server's answer to a new Evacuation never comes.
     hangs: bool,
-    /// HTTP code with which a new Evacuation is rejected, if any.
-    rejects: Option<u16>,
+    /// HTTP code with which a new Evacuation is rejected; 0 for none.
+    rejects: AtomicUsize,
     /// The Evacuations.
     evacuations: Vec<Value>,
+    /// The namespaces.
+    namespaces: Vec<Value>,
+    /// HTTP code of an eviction.
+    eviction: AtomicUsize,
     /// The pod by whose UID an Evacuation was created.
     asked: Mutex<Option<Value>>,
     reads: AtomicU32,
@@ -57,6 +61,16 @@ impl PlayedApi {
         match (method, path) {
             (Method::GET, _) if query.contains("watch=true") => std::future::pending().await,
             (Method::GET, "/api/v1/pods") => list(json!([self.listed])),
+            (Method::GET, "/api/v1/namespaces") => list(json!(self.namespaces)),
+            (Method::POST, "/api/v1/namespaces/shop/pods/db-0/eviction") => {
+                match self.eviction.load(Ordering::Relaxed) {
+                    0 => std::future::pending().await,
+                    code => (
+                        code.try_into().unwrap(),
+                        json!({"kind": "Status", "status": "Failure", "code": code}),
+                    ),
+                }
+            }
             (Method::GET, "/apis/evacuation.dev/v1alpha1/evacuations") => list(json!(self.evacuations)),
             (Method::GET, "/api/v1/namespaces/shop/pods/db-0") => {
                 self.reads.fetch_add(1, Ordering::Relaxed);
@@ -80,17 +94,18 @@ impl PlayedApi {
                 if self.hangs {
                     std::future::pending::<()>().await;
                 }
-                if let Some(code) = self.rejects {
+                if let code @ 1.. = self.rejects.load(Ordering::Relaxed) {
                     let message = "metadata.generateName: Invalid value";
                     return (
-                        code,
+                        code.try_into().unwrap(),
                         json!({"kind": "Status", "status": "Failure", "code": code, "message": message}),
                     );
                 }
                 let bytes = body.collect_bytes().await.unwrap();
                 let mut created: Value = serde_json::from_slice(&bytes).unwrap();
                 *self.asked.lock().unwrap() = Some(created["spec"]["target"]["pod"].clone());
-                created["metadata"] = json!({"name": "db-0-x", "namespace": "shop", "uid": "e"});
+                created["metadata"] =
+                    json!({"name": "db-0-x", "namespace": "shop", "uid": "e", "resourceVersion": "9"});
                 (201, created)
             }
             (Method::GET, _) => list(json!([])),
@@ -230,7 +245,8 @@ async fn a_question_that_the_api_rejects_opens_no_way_to_an_app() {
     for code in [400, 403, 409, 422] {
         let (listed, live) = (pod("1", true), pod("1", true));
         let (gateway, _) =
-            gateway(PlayedApi { listed, live, rejects: Some(code), ..PlayedApi::default() }).await;
+            gateway(PlayedApi { listed, live, rejects: AtomicUsize::new(code), ..PlayedApi::default() })
+                .await;
         let Answer::Wait(reply) = gateway.answer(&evict(), None).await else { panic!("{code}: it passed") };
         assert_eq!((reply.code, reply.cause), (429, "QuestionRejected"), "{code}");
         assert!(reply.message.contains("rejects the question"), "{}", reply.message);
@@ -270,4 +286,22 @@ async fn evictions_of_pods_without_responders_cost_no_read_while_the_cache_is_fr
     }
     let most = api.most.load(Ordering::Relaxed);
     assert!(most <= SHARE + 1, "{most}");
+}
+
+/// # Attack
+///
+/// - Attacker: an outage that begins in the moment in which an app is asked
+/// - Act: keeps the question from the gateway's watch, so that the next call passes as for an app that was
+///   not asked
+/// - Promise: 11
+#[tokio::test(start_paused = true)]
+async fn the_gateway_knows_its_own_question_although_the_watch_did_not_deliver_it() {
+    let (listed, live) = (pod("1", true), pod("1", true));
+    let (gateway, api) = gateway(PlayedApi { listed, live, ..PlayedApi::default() }).await;
+    assert!(matches!(gateway.answer(&evict(), None).await, Answer::Wait(_)));
+    api.rejects.store(503, Ordering::Relaxed);
+    let other = call_of("bob", Operation::Evict);
+    let answer = gateway.answer(&other, None).await;
+    let Answer::Wait(reply) = answer else { panic!("{answer:?}") };
+    assert_eq!(reply.cause, "EvacuationInProgress");
 }

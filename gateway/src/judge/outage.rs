@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{DeadlineAction, Evacuation};
 use evacuation_protocol::{Hold, Opening, Outage, OutageCause, hold_in_outage, recorded};
 
-use super::{Facts, Pass, Reply, Verdict, entry, group, patience};
+use super::{Facts, Pass, Reply, Verdict, entry, group, patience, progress::budget_blocked_since};
 
 /// Way out of an outage: the reason for which a call passes that would wait otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,9 +128,11 @@ fn held(
 }
 
 /// Decides about a deletion of which every responder is done: nobody evicts the pod in the budget's turn, so
-/// each try of the caller is counted by itself.
+/// each try of the caller is counted by itself. A budget that was not the reason before the outage can be it
+/// since then.
 fn counted(facts: &Facts<'_>, outage: Outage, active: &Evacuation) -> Verdict {
-    let since = patience::joined(facts, active).unwrap_or(outage.since);
+    let joined = patience::joined(facts, active).unwrap_or(outage.since);
+    let since = joined.max(budget_blocked_since(active).unwrap_or(outage.since));
     let over = facts.now - since >= TimeDelta::seconds(facts.row.blocked_patience_seconds.into());
     if over { Verdict::Pass(Pass::BlockedTooLong) } else { Verdict::Count(Box::new(entry::entry(facts))) }
 }

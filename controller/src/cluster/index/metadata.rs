@@ -1,13 +1,13 @@
 //! The part of an object's metadata that is kept.
 
-use evacuation_api::DOMAIN;
+use evacuation_api::{DOMAIN, POD_ANNOTATIONS};
 use kube::core::ObjectMeta;
 
 /// The annotation that marks a pod as the mirror of a static one.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// The annotation by which users say which pods of a ReplicaSet are deleted first.
 const DELETION_COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// Maximum number of annotations that are kept of an object.
+/// Maximum number of annotations of the project's domain that are kept of an object, beside those of pods.
 const ANNOTATIONS: usize = 32;
 /// Maximum number of owners that are kept of an object.
 const OWNERS: usize = 8;
@@ -15,14 +15,18 @@ const OWNERS: usize = 8;
 const FINALIZERS: usize = 8;
 
 /// Drops what the controller does not read. Of the labels and annotations those of the project's own domain
-/// stay, and `labels` of the others. The owner that controls the object and the project's own finalizer come
-/// before others.
+/// stay, and `labels` of the others. The annotations that it reads of pods, the owner that controls the
+/// object and the project's own finalizer come before others.
 pub(super) fn project(metadata: &mut ObjectMeta, labels: usize) {
     metadata.managed_fields = None;
     metadata.generate_name = None;
     if let Some(annotations) = &mut metadata.annotations {
         let mut left = ANNOTATIONS;
-        annotations.retain(|name, _| is_read(name) && take_one(&mut left));
+        annotations.retain(|name, _| {
+            [MIRROR_ANNOTATION, DELETION_COST_ANNOTATION].contains(&name.as_str())
+                || POD_ANNOTATIONS.contains(&name.as_str())
+                || (is_own(name) && take_one(&mut left))
+        });
     }
     if let Some(all) = &mut metadata.labels {
         let (mut own, mut others) = (ANNOTATIONS, labels);
@@ -50,11 +54,6 @@ pub(super) fn is_own(name: &str) -> bool {
     prefix.strip_suffix(DOMAIN).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// Returns true for the annotations of the project's own domain, and for the two of Kubernetes that are read.
-fn is_read(name: &str) -> bool {
-    is_own(name) || [MIRROR_ANNOTATION, DELETION_COST_ANNOTATION].contains(&name)
-}
-
 fn take_one(left: &mut usize) -> bool {
     let taken = left.checked_sub(1);
     *left = taken.unwrap_or_default();
@@ -75,6 +74,7 @@ mod tests {
     fn what_is_kept_of_metadata_is_bounded_and_what_is_read_comes_first() {
         let mut annotations = many("a.evacuation.dev/", 100);
         annotations.extend(many("acme.io/", 1000));
+        annotations.insert("evacuation.dev/responders".to_owned(), json!("[]"));
         let mut labels = many("l", 1000);
         labels.insert("refresh.evacuation.dev/owner".to_owned(), json!("u"));
         let owner = |n: usize, controller: bool| json!({"apiVersion": "v1", "kind": "A", "name": "a", "uid": format!("{n}"), "controller": controller});
@@ -90,7 +90,11 @@ mod tests {
         .unwrap();
         project(&mut metadata, 64);
         assert_eq!(metadata.managed_fields, None);
-        assert_eq!(metadata.annotations.unwrap().len(), ANNOTATIONS);
+        let annotations = metadata.annotations.unwrap();
+        assert_eq!(
+            (annotations.len(), annotations["evacuation.dev/responders"].as_str()),
+            (ANNOTATIONS + 1, "[]")
+        );
         let labels = metadata.labels.unwrap();
         assert_eq!((labels.len(), labels["refresh.evacuation.dev/owner"].as_str()), (65, "u"));
         let owners = metadata.owner_references.unwrap();

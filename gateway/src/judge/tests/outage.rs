@@ -110,4 +110,15 @@ fn a_deletion_that_nobody_evicts_in_the_budgets_turn_is_counted_at_each_try_unti
         case.active = Some(evacuation(&json!([]), &json!({"responders": []})));
         assert_eq!(outcome(&case), expected, "{ago}");
     }
+    // The time that another reason took, and that another requester waited, is not the budget's.
+    for (joined, reason, budget, ago, expected) in [
+        (3600, "EvictionRejected", None, 60, "count"),
+        (3600, "EvictionRejected", None, 1800, "blocked_too_long"),
+        (3600, "BudgetExhausted", Some(1799), 60, "count"),
+        (3600, "BudgetExhausted", Some(1800), 60, "blocked_too_long"),
+        (1799, "BudgetExhausted", Some(3600), 60, "count"),
+    ] {
+        let case = Case { outage: Some(outage(Leaderless, ago)), ..held_back(joined, reason, budget) };
+        assert_eq!(outcome(&case), expected, "{joined} {reason} {budget:?} {ago}");
+    }
 }
