@@ -11,6 +11,10 @@ use super::is_recent;
 /// controller takes a lease over within 17 s.
 pub const LEADERLESS: Duration = Duration::from_secs(30);
 
+/// Maximum time between two reads that tell how long the lease stays unchanged. While it cannot be read its
+/// holder cannot renew it either: an outage of the kube-apiserver says nothing of the controller.
+const GAP: Duration = Duration::from_secs(10);
+
 /// First words of the warning that the API server gives while no controller works.
 pub const NO_CONTROLLER: &str = "no controller works on evacuations";
 
@@ -31,7 +35,8 @@ pub fn nobody_led(renewed: Option<DateTime<Utc>>, now: DateTime<Utc>, open: bool
 /// Age of the controller's lease, as successive reads of it show.
 ///
 /// The clocks of other machines do not count: a lease grows old while reads succeed and show no change, as in
-/// client-go's leader election. A lease that cannot be read says nothing.
+/// client-go's leader election. A lease that cannot be read says nothing, and its age begins anew when it
+/// can.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseAge(Option<Seen>);
 
@@ -44,12 +49,12 @@ struct Seen {
 }
 
 impl LeaseAge {
-    /// Records a read of the lease: its `renewTime`, or `None` when there is no lease.
+    /// Records a read of the lease: its `renewTime`, or `None` when there is no lease. Reads are a second or
+    /// a few apart.
     pub fn read(&mut self, renewed: Option<DateTime<Utc>>, now: Instant) {
-        let changed_at = match &self.0 {
-            Some(seen) if seen.renewed == renewed => seen.changed_at,
-            _ => now,
-        };
+        let goes_on =
+            |seen: &&Seen| seen.renewed == renewed && now.saturating_duration_since(seen.read_at) <= GAP;
+        let changed_at = self.0.as_ref().filter(goes_on).map_or(now, |seen| seen.changed_at);
         self.0 = Some(Seen { renewed, changed_at, read_at: now });
     }
 
@@ -92,12 +97,17 @@ mod tests {
         }
     }
 
-    /// Returns the time since which nobody acts at second `now`, after reads of (second, `renewTime`).
-    fn since(reads: &[(u64, Option<i64>)], now: u64) -> Option<DateTime<Utc>> {
+    /// Reads that show a `renewTime`: in each second from the first to the last.
+    type Reads = (std::ops::RangeInclusive<u64>, Option<i64>);
+
+    /// Returns the time since which nobody acts at second `now`.
+    fn since(reads: &[Reads], now: u64) -> Option<DateTime<Utc>> {
         let start = Instant::now();
         let mut age = LeaseAge::default();
-        for (second, renewed) in reads {
-            age.read(renewed.map(time), start + Duration::from_secs(*second));
+        for (seconds, renewed) in reads {
+            for second in seconds.clone() {
+                age.read(renewed.map(time), start + Duration::from_secs(second));
+            }
         }
         let wall = time(i64::try_from(now).unwrap());
         age.leaderless_since(start + Duration::from_secs(now), wall)
@@ -105,16 +115,17 @@ mod tests {
 
     #[test]
     fn nobody_acts_when_reads_over_thirty_seconds_show_the_same_lease() {
-        type Case = (&'static [(u64, Option<i64>)], u64, Option<i64>, &'static str);
-        let table: [Case; 8] = [
+        let table: [(&[Reads], u64, Option<i64>, &str); 10] = [
             (&[], 100, None, "never read"),
-            (&[(0, Some(0)), (30, Some(0))], 30, None, "not long enough"),
-            (&[(0, Some(0)), (31, Some(0))], 31, Some(0), "long enough"),
-            (&[(0, Some(0)), (31, Some(30))], 60, None, "renewed"),
-            (&[(0, Some(0))], 100, None, "unreadable since"),
-            (&[(0, Some(-600)), (31, Some(-600))], 31, Some(-600), "this process started later"),
-            (&[(0, Some(3600)), (31, Some(3600))], 31, Some(0), "the clock of the API server is ahead"),
-            (&[(0, None), (31, None)], 40, Some(0), "no controller ever led"),
+            (&[(0..=30, Some(0))], 30, None, "not long enough"),
+            (&[(0..=31, Some(0))], 31, Some(0), "long enough"),
+            (&[(0..=30, Some(0)), (31..=31, Some(30))], 60, None, "renewed"),
+            (&[(0..=0, Some(0))], 100, None, "unreadable since"),
+            (&[(0..=31, Some(-600))], 31, Some(-600), "this process started later"),
+            (&[(0..=31, Some(3600))], 31, Some(0), "the clock of the API server is ahead"),
+            (&[(0..=31, None)], 40, Some(0), "no controller ever led"),
+            (&[(0..=5, Some(0)), (60..=90, Some(0))], 90, None, "nobody could renew it for a minute"),
+            (&[(0..=5, Some(0)), (60..=91, Some(0))], 91, Some(0), "nobody did when it could be"),
         ];
         for (reads, now, expected, what) in table {
             assert_eq!(since(reads, now), expected.map(time), "{what}");
