@@ -80,7 +80,7 @@ pub(crate) enum PushError {
     /// The endpoint did not answer.
     #[error(transparent)]
     Post(#[from] PostError),
-    /// The endpoint answered, and the answer could not be relayed.
+    /// The endpoint answered, and the API server takes that answer no more, or never does.
     #[error("the answer was not recorded")]
     Relay(#[source] CallError),
     /// The API could not be asked.
@@ -316,11 +316,13 @@ impl Pusher {
             };
             match attempt.await {
                 Ok(_) => return Ok(()),
+                Err(PushError::Call(error)) if is_final(&error, &key.name) => {
+                    return Err(PushError::Relay(error));
+                }
                 Err(PushError::Call(error)) => {
                     failures += 1;
-                    let refused = (400..500).contains(&error.code()) && error.code() != 429;
-                    if refused || failures >= RELAY_ATTEMPTS {
-                        return Err(PushError::Relay(error));
+                    if failures >= RELAY_ATTEMPTS {
+                        return Err(PushError::Call(error));
                     }
                     tokio::time::sleep(machinery_watch::backoff(
                         Duration::from_millis(200),
@@ -332,6 +334,21 @@ impl Pusher {
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+/// Returns true when the API server would say the same to each further attempt to relay an answer. Its own
+/// failures, and those of the kube-apiserver before it, are not the app's: it is asked again.
+fn is_final(error: &CallError, evacuation: &str) -> bool {
+    let Some(status) = error.status() else { return false };
+    let details = status.details.as_ref();
+    match status.code {
+        // Without the name the API itself is not there.
+        404 => details.is_some_and(|details| details.name == evacuation),
+        // Without a cause others changed the object at the same moment. Some causes end by themselves.
+        409 => details.is_some_and(|told| !told.causes.is_empty() && told.retry_after_seconds == 0),
+        429 => false,
+        code => (400..500).contains(&code),
     }
 }
 
@@ -553,6 +570,36 @@ mod tests {
         let (outcome, ()) = tokio::join!(push, release);
         let relayed = *relayed.lock().unwrap();
         (outcome, relayed)
+    }
+
+    #[test]
+    fn rule_11_only_a_reply_that_would_be_the_same_each_time_ends_the_relay_of_an_answer() {
+        let table = [
+            (404, json!({"name": "e", "kind": "evacuations"}), true, "the Evacuation is gone"),
+            (404, json!(null), false, "the API is not there for a moment"),
+            (404, json!({"name": "v1alpha1.evacuation.dev"}), false, "as before"),
+            (409, json!({"causes": [{"reason": "EvacuationFinished"}]}), true, "it has ended"),
+            (
+                409,
+                json!({"causes": [{"reason": "NotYet"}], "retryAfterSeconds": 3}),
+                false,
+                "it ends by itself",
+            ),
+            (409, json!({"name": "e"}), false, "the object has been modified"),
+            (422, json!(null), true, "the answer is invalid"),
+            (403, json!(null), true, "the responder may not answer"),
+            (429, json!(null), false, "the API is busy"),
+            (500, json!(null), false, "the store does not answer"),
+            (503, json!(null), false, "the API does not answer"),
+        ];
+        for (code, details, expected, what) in table {
+            let status = json!({"status": "Failure", "code": code, "details": details});
+            let status: kube::core::Status = serde_json::from_value(status).unwrap();
+            let source = kube::Error::Api(status.boxed());
+            let error = CallError::Api { action: "relay".to_owned(), source };
+            assert_eq!(is_final(&error, "e"), expected, "{what}");
+        }
+        assert!(!is_final(&CallError::Timeout { action: "relay".to_owned() }, "e"));
     }
 
     #[tokio::test]
