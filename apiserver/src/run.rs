@@ -42,7 +42,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     );
     let tls = server_config(certificate.await.map_err(RunError::Certificate)?).map_err(RunError::Tls)?;
     let config = machinery_client::config(options.kubeconfig.as_deref()).await;
-    let client = config.and_then(machinery_client::client).map_err(RunError::Kubeconfig)?;
+    let client = config.and_then(machinery_client::lean_client).map_err(RunError::Kubeconfig)?;
     let store = store::open(&options, &shutdown).await?;
     let address = SocketAddr::new(options.bind_address, options.secure_port);
     let listen = |source| RunError::Listen { address, source };

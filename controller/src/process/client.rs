@@ -13,5 +13,5 @@ pub(super) async fn client(kubeconfig: Option<&Path>, agent: &'static str) -> Re
     config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
     config.default_retry = false;
     machinery_client::skip_unreadable(&mut config);
-    machinery_client::client(config)
+    machinery_client::lean_client(config)
 }

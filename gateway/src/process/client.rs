@@ -19,5 +19,5 @@ pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, ConnectE
     config.default_retry = false;
     machinery_client::skip_unreadable(&mut config);
     config.connect_timeout = Some(CONNECT_TIMEOUT);
-    machinery_client::client(config)
+    machinery_client::lean_client(config)
 }

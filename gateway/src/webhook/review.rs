@@ -10,6 +10,7 @@ use kube::{
     },
 };
 use machinery_auth::UserInfo;
+use machinery_client::without_managed_fields;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -37,12 +38,14 @@ pub(crate) enum ReviewError {
     Missing(&'static str),
 }
 
-/// Reads the request of a review.
+/// Reads the request of a review, but for the managed fields of its objects: a tenant chooses what a decoder
+/// would have to take there.
 pub(crate) fn read<K>(body: &[u8]) -> Result<AdmissionRequest<K>, ReviewError>
 where
     K: Resource + DeserializeOwned,
 {
-    let review: AdmissionReview<K> = serde_json::from_slice(body).map_err(ReviewError::Decode)?;
+    let review = serde_json::from_slice(&without_managed_fields(body));
+    let review: AdmissionReview<K> = review.map_err(ReviewError::Decode)?;
     review.try_into().map_err(|_| ReviewError::NoRequest)
 }
 
@@ -192,7 +195,12 @@ mod tests {
 
     #[test]
     fn a_deletion_is_read_from_the_old_object_also_where_the_request_names_none() {
-        let old = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0", "namespace": "shop", "uid": "p", "resourceVersion": "7"}});
+        // No decoder here takes that time, which whoever may change the pod can write.
+        let managed = json!([{"manager": "m", "operation": "Update", "time": "9999-12-31T23:59:59Z"}]);
+        let metadata = json!({
+            "name": "db-0", "namespace": "shop", "uid": "p", "resourceVersion": "7", "managedFields": managed,
+        });
+        let old = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
         let options = json!({
             "apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions", "gracePeriodSeconds": 5,
             "propagationPolicy": "Background", "preconditions": {"uid": "p"},

@@ -4,14 +4,19 @@
 //! the TLS handshake, which Linux delays by 40 ms. A watch occupies a connection, so that an app that watches
 //! opens one for its answer. [`client`] builds kube's own stack of layers on a connector with `TCP_NODELAY`.
 //!
+//! [`lean_client`] also drops `metadata.managedFields` from what the kube-apiserver sends: whoever may change
+//! an object writes there what a typed decoder refuses.
+//!
 //! [`probe`] reads the times that an aggregated API server of this workspace tells with each reply.
 
 mod config;
 mod error;
+mod managed_fields;
 mod probe;
 mod stack;
 
 pub use config::{config, skip_unreadable};
 pub use error::ConnectError;
+pub use managed_fields::without_managed_fields;
 pub use probe::{ProbeReply, probe};
-pub use stack::client;
+pub use stack::{client, lean_client};

@@ -1,4 +1,4 @@
-//! kube's stack of layers, on a connector with `TCP_NODELAY`.
+//! kube's stack of layers, on a connector with `TCP_NODELAY`, and below one that drops managed fields.
 
 use std::error::Error;
 
@@ -15,7 +15,7 @@ use rustls::crypto::CryptoProvider;
 use tower::{BoxError, ServiceBuilder, retry::RetryLayer};
 use tower_http::decompression::DecompressionLayer;
 
-use crate::ConnectError;
+use crate::{ConnectError, managed_fields::read};
 
 /// Returns a client that sends each request at once, otherwise as kube's `Client::try_from` makes it. Behind
 /// a proxy it is kube's own. It logs no calls, and does not know until when a client certificate is valid.
@@ -25,6 +25,20 @@ use crate::ConnectError;
 ///
 /// The certificates, the token file or the proxy of the configuration cannot be used.
 pub fn client(config: Config) -> Result<Client, ConnectError> {
+    build(config, false)
+}
+
+/// Returns the same client, which drops `metadata.managedFields` from all objects that it reads. An object
+/// that is written back without them keeps the stored ones. Behind a proxy nothing is dropped.
+///
+/// # Errors
+///
+/// As [`client`].
+pub fn lean_client(config: Config) -> Result<Client, ConnectError> {
+    build(config, true)
+}
+
+fn build(config: Config, is_lean: bool) -> Result<Client, ConnectError> {
     // Without a default, rustls panics when the app is built with two providers.
     if CryptoProvider::get_default().is_none() {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -40,6 +54,7 @@ pub fn client(config: Config) -> Result<Client, ConnectError> {
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let connections = Builder::new(TokioExecutor::new()).build::<_, Body>(connector);
     let service = ServiceBuilder::new()
+        .map_response(move |response| read(response, is_lean))
         .layer(config.base_uri_layer())
         .layer(DecompressionLayer::new().no_br().no_deflate().no_zstd().gzip(!config.disable_compression))
         .option_layer(config.default_retry.then(|| RetryLayer::new(RetryPolicy::server_retry())))

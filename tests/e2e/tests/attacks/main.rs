@@ -10,6 +10,7 @@
 
 mod attestation;
 mod credentials;
+mod decoders;
 mod entries;
 mod flood;
 mod gangs;

@@ -16,7 +16,7 @@ use serde_json::json;
 const OURS: &str = "system:serviceaccount:evacuation-system:";
 
 /// A platform with a gateway.
-static PLATFORM: Pool = Pool::new(1, || {
+pub(crate) static PLATFORM: Pool = Pool::new(1, || {
     let configuration =
         "apiVersion: gateway.evacuation.dev/v1alpha1\nkind: GatewayConfiguration\ncallers: []\n".to_owned();
     PlatformOptions { gateway: Some(configuration), ..PlatformOptions::default() }
@@ -52,7 +52,7 @@ async fn delete(scene: &Scene, resource: &str, name: &str) {
 }
 
 /// Starts the controller, the gateway and the API server again, and waits until they work.
-async fn restart(scene: &Scene) {
+pub(crate) async fn restart(scene: &Scene) {
     scene.kill_controller();
     let server = scene.platform().apiserver();
     server.kill().unwrap();
