@@ -39,6 +39,9 @@ async fn the_flags_become_the_requesters_entry() {
     let created = evacuation.metadata.creation_timestamp.unwrap().0.as_second();
     let after = evacuation.spec.requesters[0].deadline.unwrap().time().timestamp() - created;
     assert!((595..=605).contains(&after), "{after} s after its creation");
+    let managers = evacuation.metadata.managed_fields.unwrap();
+    let is_ours = |manager: Option<&str>| manager == Some("kubectl-evacuate");
+    assert!(managers.iter().any(|entry| is_ours(entry.manager.as_deref())), "{managers:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
