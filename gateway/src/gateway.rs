@@ -13,7 +13,7 @@ use std::{
 };
 
 use chrono::{TimeDelta, Utc};
-use evacuation_api::{PodTarget, Requester};
+use evacuation_api::{Evacuation, PodTarget, Requester};
 use evacuation_protocol::disrupts;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::timeout;
@@ -179,9 +179,22 @@ impl Gateway {
     }
 
     /// Decides by a view of the pod. Continues with a newer view where that is not enough.
-    async fn decide(&self, call: &Call, pod: &Pod, sight: Sight, row: &Row) -> ControlFlow<Answer, View> {
+    async fn decide(
+        &self,
+        call: &Call,
+        pod: &Arc<Pod>,
+        sight: Sight,
+        row: &Row,
+    ) -> ControlFlow<Answer, View> {
         let (verdict, records) = self.verdict(call, pod, sight, row);
         if let Verdict::Pass(pass) = verdict {
+            if let Some(done) = records.active.as_deref().filter(|_| pass.is_of_record()) {
+                match self.is_current(call, row, done).await {
+                    Ok(true) => {}
+                    Ok(false) => return Continue((Arc::clone(pod), sight)),
+                    Err(answer) => return Break(answer),
+                }
+            }
             // Before the first lists a pod can look as if it were not registered.
             let unsure = pass == Pass::Unregistered && !self.cluster.not_synced().is_empty();
             return Break(if unsure { Answer::Unasked(Unasked::Starting) } else { Answer::Pass(pass) });
@@ -199,6 +212,20 @@ impl Gateway {
             }
             Verdict::Count(entry) => self.count(call, pod, row, *entry, &records).await,
             Verdict::Look => self.look(call, Some(row)).await.map_or_else(Break, Continue),
+        }
+    }
+
+    /// Returns true when the cache has the Evacuation as it is now: by now it could have been canceled, and
+    /// the app have refused another. One that cannot be read counts as it was recorded.
+    async fn is_current(&self, call: &Call, row: &Row, known: &Evacuation) -> Result<bool, Answer> {
+        let _slot = self.slot(call, Some(row)).await?;
+        match self.cluster.is_current(known).await {
+            Ok(is_current) => Ok(is_current),
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                warn!(error, "pod {}: its evacuation cannot be read and counts as recorded", call.target());
+                Ok(true)
+            }
         }
     }
 

@@ -89,6 +89,14 @@ impl EvacuationIndex {
         }
     }
 
+    /// Takes in what a live read has shown in the place of a known object.
+    pub(super) fn correct(&mut self, known: &Evacuation, live: Option<Evacuation>) {
+        match live {
+            Some(live) => self.apply(Arc::new(live)),
+            None => self.delete(&key(known)),
+        }
+    }
+
     /// Returns true when the watch can still deliver that state of an object, or of its beginning.
     pub(super) fn awaits(&self, object: &Evacuation) -> bool {
         !self.objects.contains_key(&key(object)) && revision(object).is_some_and(|of| of > self.seen)

@@ -244,6 +244,25 @@ impl Cluster {
         records
     }
 
+    /// Reads a known Evacuation live. Returns true when that is its state. Else the cache has the live state
+    /// then: a watch can be silent for a while without an error.
+    ///
+    /// # Errors
+    ///
+    /// The evacuation API did not answer.
+    pub(crate) async fn is_current(&self, known: &Evacuation) -> kube::Result<bool> {
+        let namespace = known.namespace().unwrap_or_default();
+        let api = Api::<Projected<Evacuation, Kept>>::namespaced(self.client.clone(), &namespace);
+        let live = api.get_opt(&known.name_any()).await?.map(Projected::into_inner);
+        let state = |object: &Evacuation| (object.uid(), object.resource_version());
+        let is_same = live.as_ref().is_some_and(|live| state(live) == state(known));
+        if !is_same {
+            self.written.invalidate(known.spec.target.pod.uid.as_deref().unwrap_or_default());
+            self.evacuations.write().unwrap_or_else(PoisonError::into_inner).correct(known, live);
+        }
+        Ok(is_same)
+    }
+
     /// Takes in the Evacuation of a pod as the server has stored it for this gateway.
     pub(crate) fn note_written(&self, pod: &str, evacuation: &Evacuation) {
         let mut kept = evacuation.clone();

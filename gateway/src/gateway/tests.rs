@@ -35,6 +35,8 @@ struct PlayedApi {
     namespaces: Vec<Value>,
     /// HTTP code of an eviction.
     eviction: AtomicUsize,
+    /// The Evacuation as a read shows it; null for none.
+    live_evacuation: Mutex<Value>,
     /// The pod by whose UID an Evacuation was created.
     asked: Mutex<Option<Value>>,
     reads: AtomicU32,
@@ -61,6 +63,12 @@ impl PlayedApi {
         match (method, path) {
             (Method::GET, _) if query.contains("watch=true") => std::future::pending().await,
             (Method::GET, "/api/v1/pods") => list(json!([self.listed])),
+            (Method::GET, "/apis/evacuation.dev/v1alpha1/namespaces/shop/evacuations/db-0-x") => {
+                match &*self.live_evacuation.lock().unwrap() {
+                    Value::Null => (404, json!({"kind": "Status", "status": "Failure", "code": 404})),
+                    live => (200, live.clone()),
+                }
+            }
             (Method::GET, "/api/v1/namespaces") => list(json!(self.namespaces)),
             (Method::POST, "/api/v1/namespaces/shop/pods/db-0/eviction") => {
                 match self.eviction.load(Ordering::Relaxed) {
@@ -304,4 +312,41 @@ async fn the_gateway_knows_its_own_question_although_the_watch_did_not_deliver_i
     let answer = gateway.answer(&other, None).await;
     let Answer::Wait(reply) = answer else { panic!("{answer:?}") };
     assert_eq!(reply.cause, "EvacuationInProgress");
+}
+
+/// # Attack
+///
+/// - Attacker: a network that keeps the connection of the watch of Evacuations open and delivers nothing
+/// - Act: shows an Evacuation that its app accepted, and not that it was canceled and another one refused
+/// - Promise: 11
+#[tokio::test(start_paused = true)]
+async fn an_answer_by_which_a_call_passes_is_read_live() {
+    let of = |version: &str, conditions: Value| {
+        json!({
+            "metadata": {"name": "db-0-x", "namespace": "shop", "uid": "e", "resourceVersion": version},
+            "spec": {"target": {"pod": {"name": "db-0", "uid": "1"}}, "requesters": []},
+            "status": {"responders": [], "conditions": conditions},
+        })
+    };
+    let api = || PlayedApi {
+        listed: pod("1", true),
+        live: pod("1", true),
+        evacuations: vec![of("3", json!([]))],
+        ..PlayedApi::default()
+    };
+    let (current, played) = gateway(api()).await;
+    *played.live_evacuation.lock().unwrap() = of("3", json!([]));
+    assert_eq!(current.answer(&evict(), None).await, Answer::Pass(Pass::RespondersDone));
+
+    let canceled = json!([{
+        "type": "Finished", "status": "True", "reason": "Canceled", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]);
+    for live in [of("4", canceled), Value::Null] {
+        let (stale, played) = gateway(api()).await;
+        *played.live_evacuation.lock().unwrap() = live.clone();
+        let answer = stale.answer(&evict(), None).await;
+        assert!(matches!(answer, Answer::Wait(_)), "{live}: {answer:?}");
+        assert!(played.asked.lock().unwrap().is_some(), "the app is asked");
+    }
 }

@@ -118,6 +118,11 @@ impl Pass {
         }
     }
 
+    /// Returns true for a pass by what an active Evacuation records.
+    pub(crate) fn is_of_record(self) -> bool {
+        matches!(self, Self::RespondersDone | Self::BlockedTooLong | Self::Uncounted)
+    }
+
     /// Returns the word for metrics.
     pub(crate) fn as_str(self) -> &'static str {
         match self {

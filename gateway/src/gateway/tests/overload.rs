@@ -51,7 +51,8 @@ async fn an_eviction_that_only_a_read_could_let_pass_has_the_same_bound() {
         "spec": {"target": {"pod": {"name": "db-0", "uid": "1"}}, "requesters": []},
         "status": {"responders": []},
     });
-    let (gateway, _) = gateway(asked(done)).await;
+    let (gateway, api) = gateway(asked(done.clone())).await;
+    *api.live_evacuation.lock().unwrap() = done;
     let slots = all_slots(&gateway).await;
     let began = tokio::time::Instant::now();
     while began.elapsed() < Duration::from_mins(14) {
