@@ -122,3 +122,24 @@ fn a_deletion_that_nobody_evicts_in_the_budgets_turn_is_counted_at_each_try_unti
         assert_eq!(outcome(&case), expected, "{joined} {reason} {budget:?} {ago}");
     }
 }
+
+#[test]
+fn a_deadline_that_is_reached_in_an_outage_lets_calls_pass_and_says_that_nobody_could_record_it() {
+    let with = |answer: &Value, on_refusal: &str, seconds: i64, action: &str| {
+        let mut status = answer.clone();
+        let deadline = json!({"time": at(seconds), "action": action, "owner": "drain", "requester": "a.b/c"});
+        status["policy"] = json!({"onRefusal": on_refusal, "deadlines": [deadline]});
+        eviction(50, &status, outage(Api, 10))
+    };
+    let table = vec![
+        (with(&delayed(300), "Wait", -1, "Evict"), "unrecorded"),
+        (with(&refused(), "Wait", -1, "Delete"), "unrecorded"),
+        (with(&refused(), "Override", 60, "Evict"), "unrecorded"),
+        (with(&delayed(300), "Wait", 1, "Evict"), "held"),
+        (with(&delayed(300), "Wait", -1, "GiveUp"), "held"),
+    ];
+    for (case, expected) in table {
+        assert_eq!(outcome(&case), expected, "{:?}", case.active);
+    }
+    assert_eq!(WayOut::Unrecorded(Api).event(), "PassedUnrecorded");
+}
