@@ -45,6 +45,8 @@ pub(super) struct Planner<'d, 'w, 'a> {
     next: NodeEvacuationStatus,
     acts: Vec<DrainAct<'a>>,
     losses: BTreeSet<DrainWarning>,
+    /// The records of owners whose late pods are there, by the names of their nodes.
+    used_records: BTreeMap<String, BTreeSet<(String, Option<String>)>>,
     wake_at: Option<DateTime<Utc>>,
 }
 
@@ -57,7 +59,8 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
         now: DateTime<Utc>,
     ) -> DrainPlan<'a> {
         let (acts, losses) = (Vec::new(), BTreeSet::new());
-        let mut plan = Self { drain, world, now, next: stored, acts, losses, wake_at: None };
+        let used_records = BTreeMap::new();
+        let mut plan = Self { drain, world, now, next: stored, acts, losses, used_records, wake_at: None };
         plan.run();
         DrainPlan { status: plan.next, acts: plan.acts, losses: plan.losses, wake_at: plan.wake_at }
     }
@@ -105,6 +108,11 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
         self.acts.extend(withdrawn.iter().flat_map(NodePods::withdrawals));
         left_alone::update(&mut self.next, self.world, &pods, self.now);
         let mut room = pods::room(&self.drain.spec, &pods);
+        self.used_records = self
+            .stored_as(DrainedNodePhase::Draining)
+            .zip(&pods)
+            .map(|(node, pods)| (node.name.clone(), returns::records_of(node, pods.late())))
+            .collect();
         let mut all = Vec::new();
         for of_node in pods {
             all.extend(self.drain_node(&of_node, entry, &mut room));
@@ -241,17 +249,16 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
 
     /// Records the rounds of late pods that begin.
     fn begin_rounds(&mut self, node: &mut DrainedNode, pods: &NodePods<'w, 'a>) {
-        let recorded = |nodes: &[DrainedNode]| -> usize {
+        let new = returns::new_records(node, pods.unrecorded());
+        let others = |nodes: &mut [DrainedNode]| -> usize {
             nodes.iter().filter(|other| other.name != node.name).map(|other| other.returned.len()).sum()
         };
-        let mut others = recorded(&self.next.nodes);
-        if others.saturating_add(node.returned.len()) >= MAX_RETURNED_OWNERS {
-            let now = self.now;
-            self.next.nodes.iter_mut().for_each(|other| returns::make_room(other, now));
-            others = recorded(&self.next.nodes);
-        }
-        let room = MAX_RETURNED_OWNERS.saturating_sub(others);
-        returns::begin_rounds(node, pods.unrecorded(), pods.present().there, room, self.now);
+        let wanted = others(&mut self.next.nodes).saturating_add(node.returned.len()).saturating_add(new);
+        let others_of = self.next.nodes.iter_mut().filter(|other| other.name != node.name);
+        let number = wanted.saturating_sub(MAX_RETURNED_OWNERS).min(new);
+        returns::make_room(others_of, &self.used_records, number, self.now);
+        let room = MAX_RETURNED_OWNERS.saturating_sub(others(&mut self.next.nodes));
+        returns::begin_rounds(node, pods.unrecorded(), &pods.waiting(), room, self.now);
     }
 
     /// Says why the drain of a node failed.

@@ -157,6 +157,17 @@ impl<'w, 'a> NodePods<'w, 'a> {
         due.map(|member| member.seen.pod)
     }
 
+    /// Returns the pods that came after the drain began, and that no round has yet, of any phase.
+    pub(super) fn late(&self) -> impl Iterator<Item = &'a Pod> {
+        self.pods.iter().filter(|member| member.unrecorded).map(|member| member.seen.pod)
+    }
+
+    /// Returns the pods that were not asked, as [`record_of`] names them.
+    pub(super) fn waiting(&self) -> BTreeSet<&str> {
+        let waiting = self.pods.iter().filter(|member| matches!(member.standing, Standing::Waiting));
+        waiting.filter_map(|member| record_of(member.seen.pod)).collect()
+    }
+
     /// Returns the phase that is due. A pod that the rules refuse, or that comes back, holds up no phase: a
     /// tenant could place it to stop the others.
     fn first_phase(&self) -> Option<usize> {

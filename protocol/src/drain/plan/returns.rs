@@ -45,7 +45,7 @@ pub(super) enum Turn {
 /// Returns the turn of a late pod.
 pub(super) fn turn(node: &DrainedNode, pod: &Pod, now: DateTime<Utc>) -> Turn {
     let key = Own::of(&node.returned).key(pod);
-    let Some(known) = node.returned.iter().find(|known| has_key(known, key)) else { return Turn::Next };
+    let Some(known) = node.returned.iter().find(|known| key_of(known) == key) else { return Turn::Next };
     let in_round = record_of(pod).is_some_and(|uid| known.pods.iter().any(|recorded| recorded == uid));
     match next_round(known) {
         _ if in_round => Turn::Now,
@@ -57,34 +57,45 @@ pub(super) fn turn(node: &DrainedNode, pod: &Pod, now: DateTime<Utc>) -> Turn {
     }
 }
 
-/// Records the rounds that begin, of the late pods whose turn is [`Turn::Next`]. `there` has all pods of the
-/// node: one of the last round that is still there is in the next one, too. The node has at most `room`
-/// records: without room, the record of an owner whose pause is over gives way.
+/// Records the rounds that begin, of the late pods whose turn is [`Turn::Next`]. `waiting` has the pods of the
+/// node that were not asked: one of the last round is in the next one, too. The node has at most `room`
+/// records: without room, the oldest record of an owner that has no pod there, and whose pause is over, gives
+/// way.
 pub(super) fn begin_rounds<'p>(
     node: &mut DrainedNode,
     pods: impl IntoIterator<Item = &'p Pod>,
-    there: &BTreeSet<&str>,
+    waiting: &BTreeSet<&str>,
     room: usize,
     now: DateTime<Utc>,
 ) {
-    let mut own = Own::of(&node.returned);
-    let mut by_key: BTreeMap<Key<'p>, Vec<&Pod>> = BTreeMap::new();
-    for pod in pods {
-        let key = own.key(pod);
-        own.insert(key);
-        by_key.entry(key).or_default().push(pod);
-    }
+    let by_key = by_key(&node.returned, pods);
+    let keys: BTreeSet<Key<'p>> = by_key.keys().copied().collect();
     for (key, pods) in by_key {
-        let known = node.returned.iter().position(|known| has_key(known, key));
-        let known = known.map(|place| node.returned.remove(place));
-        let (rounds, mut in_round) = known.map_or((0, Vec::new()), |known| (known.rounds, known.pods));
-        in_round.retain(|uid| there.contains(uid.as_str()));
+        let place = node.returned.iter().position(|known| key_of(known) == key);
+        let known = place.and_then(|place| node.returned.get(place));
+        if known.is_some_and(|known| next_round(known) > now) {
+            continue;
+        }
+        let (rounds, mut in_round) = known.map_or((0, Vec::new()), |it| (it.rounds, it.pods.clone()));
+        in_round.retain(|uid| waiting.contains(uid.as_str()));
+        let stay = in_round.len();
         in_round.extend(pods.iter().filter_map(|pod| record_of(pod)).map(str::to_owned));
         in_round.truncate(MAX_RETURNED_PODS);
-        if node.returned.len() >= room {
-            let over = node.returned.iter().position(|known| next_round(known) <= now);
-            let Some(place) = over else { continue };
-            node.returned.remove(place);
+        if in_round.len() == stay {
+            continue;
+        }
+        let is_over = |known: &&ReturnedOwner| next_round(known) <= now && !keys.contains(&key_of(known));
+        let gives_way = || {
+            let oldest = node.returned.iter().filter(is_over).min_by_key(|known| known.last_round_time)?;
+            node.returned.iter().position(|known| known == oldest)
+        };
+        match place {
+            None if node.returned.len() < room => {}
+            None => match gives_way() {
+                Some(oldest) => drop(node.returned.remove(oldest)),
+                None => continue,
+            },
+            Some(place) => drop(node.returned.remove(place)),
         }
         node.returned.push(ReturnedOwner {
             namespace: key.0.to_owned(),
@@ -97,9 +108,63 @@ pub(super) fn begin_rounds<'p>(
     }
 }
 
-/// Drops the records of owners whose pause is over: those of other nodes need their place.
-pub(super) fn make_room(node: &mut DrainedNode, now: DateTime<Utc>) {
-    node.returned.retain(|known| next_round(known) > now);
+/// Returns the late pods by the keys of their records, those of new owners with keys of their own while there
+/// are few.
+fn by_key<'p>(
+    returned: &[ReturnedOwner],
+    pods: impl IntoIterator<Item = &'p Pod>,
+) -> BTreeMap<Key<'p>, Vec<&'p Pod>> {
+    let mut own = Own::of(returned);
+    let mut by_key: BTreeMap<Key<'p>, Vec<&Pod>> = BTreeMap::new();
+    for pod in pods {
+        let key = own.key(pod);
+        own.insert(key);
+        by_key.entry(key).or_default().push(pod);
+    }
+    by_key
+}
+
+/// Returns the number of records that these late pods need, beside those that the node has.
+pub(super) fn new_records<'p>(node: &DrainedNode, pods: impl IntoIterator<Item = &'p Pod>) -> usize {
+    let known = |key: &&Key<'_>| node.returned.iter().any(|known| key_of(known) == **key);
+    let by_key = by_key(&node.returned, pods);
+    by_key.len() - by_key.keys().filter(known).count()
+}
+
+/// Returns the namespaces and UIDs of the records that these late pods have.
+pub(super) fn records_of<'p>(
+    node: &DrainedNode,
+    pods: impl IntoIterator<Item = &'p Pod>,
+) -> BTreeSet<(String, Option<String>)> {
+    let keys = by_key(&node.returned, pods).into_keys();
+    keys.map(|(namespace, uid)| (namespace.to_owned(), uid.map(str::to_owned))).collect()
+}
+
+/// Drops the oldest records of nodes, at most so many: of owners whose pause is over, and that are not in
+/// `used`, by the names of their nodes. Other nodes need their places.
+pub(super) fn make_room<'n>(
+    nodes: impl Iterator<Item = &'n mut DrainedNode>,
+    used: &BTreeMap<String, BTreeSet<(String, Option<String>)>>,
+    mut number: usize,
+    now: DateTime<Utc>,
+) {
+    let mut nodes: Vec<&mut DrainedNode> = nodes.collect();
+    while number > 0 {
+        let is_used = |node: &DrainedNode, known: &ReturnedOwner| {
+            let key = (known.namespace.clone(), known.uid.clone());
+            used.get(&node.name).is_some_and(|used| used.contains(&key))
+        };
+        let all = nodes.iter().enumerate().flat_map(|(at, node)| {
+            let idle = node.returned.iter().enumerate();
+            let idle = idle.filter(|(_, known)| next_round(known) <= now && !is_used(node, known));
+            idle.map(move |(place, known)| (known.last_round_time, at, place))
+        });
+        let Some((_, at, place)) = all.min() else { return };
+        if let Some(node) = nodes.get_mut(at) {
+            node.returned.remove(place);
+        }
+        number -= 1;
+    }
 }
 
 /// Returns the time before which no further round of an owner begins.
@@ -137,8 +202,8 @@ impl<'n> Own<'n> {
     }
 }
 
-fn has_key(known: &ReturnedOwner, (namespace, uid): Key<'_>) -> bool {
-    known.namespace == namespace && known.uid.as_deref() == uid
+fn key_of(known: &ReturnedOwner) -> Key<'_> {
+    (&known.namespace, known.uid.as_deref())
 }
 
 /// Returns the UID of a pod's controller. The pod's author chooses its length.

@@ -184,6 +184,88 @@ fn the_owners_on_one_node_leave_place_for_those_on_another() {
 }
 
 #[test]
+fn owners_that_have_the_last_place_keep_their_pauses_while_nobody_needs_one() {
+    let spec = json!({"nodes": {"names": ["a", "b"]}});
+    let (mut cluster, mut drain) = (Cluster::new(&["a", "b"]), drain(spec));
+    cluster.add_pod("b", "there", &json!({}));
+    cluster.plan(&mut drain, 0);
+    for node in ["a", "b"] {
+        cluster.cordon(node, true, Some("d"));
+    }
+    let come = |cluster: &mut Cluster, round: usize, second: i64| {
+        cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() == Some("there"));
+        for number in 0..MAX_RETURNED_OWNERS {
+            let namespace = format!("ns-{}", number / OWN_ROUNDS);
+            cluster.add_late_in(&namespace, &format!("{round}-{number}"), second, Some(&format!("{number}")));
+        }
+    };
+    for (round, second) in [(0, 1), (1, 12), (2, 23), (3, 54)] {
+        come(&mut cluster, round, second);
+        cluster.plan(&mut drain, second);
+        cluster.plan(&mut drain, second);
+    }
+    let rounds = |drain: &NodeEvacuation| {
+        let returned = &drain.status.as_ref().unwrap().nodes[0].returned;
+        (
+            returned.len(),
+            returned.iter().map(|known| known.rounds).min(),
+            returned.iter().map(|k| k.rounds).max(),
+        )
+    };
+    assert_eq!(rounds(&drain), (MAX_RETURNED_OWNERS, Some(4), Some(4)));
+    // All pauses are over, and node b is planned, too.
+    come(&mut cluster, 4, 1000);
+    cluster.plan(&mut drain, 1000);
+    assert_eq!(rounds(&drain), (MAX_RETURNED_OWNERS, Some(5), Some(5)));
+}
+
+#[test]
+fn more_pods_of_an_owner_than_a_round_takes_have_their_turn_in_the_next() {
+    let (mut cluster, mut drain) = asked(json!({}));
+    let more = MAX_RETURNED_PODS + 8;
+    for number in 0..more {
+        cluster.add_late(&format!("{number:03}"), 1, Some("web"));
+    }
+    cluster.plan(&mut drain, 1);
+    assert_eq!(cluster.plan(&mut drain, 1).len(), MAX_RETURNED_PODS);
+    for number in 0..MAX_RETURNED_PODS {
+        cluster.ask(&drain, &format!("{number:03}"));
+    }
+    cluster.plan(&mut drain, 11);
+    assert_eq!(cluster.plan(&mut drain, 11).len(), 8, "those that were asked take no place");
+    for number in MAX_RETURNED_PODS..more {
+        cluster.ask(&drain, &format!("{number:03}"));
+    }
+    for second in (12..600).step_by(20) {
+        assert_eq!(cluster.plan(&mut drain, second), [""; 0]);
+    }
+    assert_eq!(drain.status.as_ref().unwrap().nodes[0].returned[0].rounds, 2, "nobody came after that");
+}
+
+#[test]
+fn a_new_owner_does_not_end_the_pause_of_those_that_share_their_rounds() {
+    let mut cluster = Cluster::default();
+    for number in 0..=OWN_ROUNDS {
+        cluster.add_late(&format!("a-{number}"), 1, Some(&format!("owner-{number}")));
+    }
+    let pods: Vec<_> = cluster.pods.iter().map(|(_, pod)| pod.clone()).collect();
+    let (there, room) = (BTreeSet::new(), MAX_RETURNED_OWNERS);
+    let mut node = DrainedNode::default();
+    begin_rounds(&mut node, &pods[1..], &there, room, at(1));
+    begin_rounds(&mut node, &pods[..1], &there, room, at(1));
+    assert_eq!(node.returned.len(), OWN_ROUNDS + 1);
+    let shared =
+        |node: &DrainedNode| node.returned.iter().find(|known| known.uid.is_none()).cloned().unwrap();
+    let before = shared(&node);
+    node.returned.remove(0);
+    cluster.add_late("b", 2, Some("new"));
+    cluster.add_late("c", 2, Some("newer"));
+    let late: Vec<_> = cluster.pods.iter().rev().take(2).map(|(_, pod)| pod).collect();
+    begin_rounds(&mut node, late, &there, room, at(2));
+    assert_eq!((node.returned.len(), shared(&node)), (OWN_ROUNDS + 1, before));
+}
+
+#[test]
 fn pods_without_a_controller_share_the_rounds_of_their_namespace() {
     let (mut cluster, mut drain) = asked(json!({"pods": {"unmanaged": "Evict"}}));
     cluster.add_late("x-1", 1, None);
