@@ -116,7 +116,8 @@ mod tests {
             leader.warning_at(after(seconds.into()), wall + Duration::from_secs(seconds.into()))
         };
         assert_eq!(warning(0), None);
-        for second in [0, 5, 30] {
+        // One read has failed.
+        for second in [0, 5, 10, 20, 25, 30] {
             leader.read(Some(wall), after(second));
         }
         assert_eq!(warning(30), None);

@@ -354,7 +354,7 @@ impl Gateway {
         };
         let counted = self.ledger.count(call, pod).await;
         drop(slot);
-        if !matches!(counted, Counted::Unanswered(_)) {
+        if !matches!(counted, Counted::Busy(_) | Counted::Unanswered(_)) {
             self.limiter.counted(&call.namespace);
         }
         Break(match counted {
@@ -364,12 +364,16 @@ impl Gateway {
                 warn!("pod {}: its deletion was not counted in an outage: {problem}", call.target());
                 Answer::Unasked(Unasked::ApiDown)
             }
-            // Nothing of ours is down, so no outage ends this: a webhook of others can fail for ever.
-            Counted::Unanswered(problem) if self.was_not_counted_for_long(call, pod) => {
+            // No outage of ours ends this: a webhook of others can fail for ever.
+            Counted::Busy(problem) if self.was_not_counted_for_long(call, pod, true) => {
                 warn!("pod {}: its deletion passes without a count: {problem}", call.target());
                 Answer::Pass(Pass::Uncounted)
             }
-            Counted::Unanswered(problem) => {
+            Counted::Unanswered(problem) if self.was_not_counted_for_long(call, pod, false) => {
+                warn!("pod {}: its deletion passes without a count: {problem}", call.target());
+                Answer::Pass(Pass::Uncounted)
+            }
+            Counted::Busy(problem) | Counted::Unanswered(problem) => {
                 warn!("pod {}: its deletion was not counted, its caller waits: {problem}", call.target());
                 Answer::Wait(Reply::blocked(call, row, "the kube-apiserver did not count it, try again"))
             }
@@ -382,13 +386,14 @@ impl Gateway {
         })
     }
 
-    /// Records that the eviction API did not count a deletion. Returns true when it has counted none of the
-    /// pod for as long as an outage lets an answer hold.
-    fn was_not_counted_for_long(&self, call: &Call, pod: &Pod) -> bool {
+    /// Records that the eviction API did not count a deletion. Returns true when that has lasted for as long
+    /// as an outage lets an answer hold. Where the API is only `busy`, a count of another deletion of the
+    /// namespace shows that the next try can succeed.
+    fn was_not_counted_for_long(&self, call: &Call, pod: &Pod, busy: bool) -> bool {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let namespace = Some(call.namespace.as_str()).filter(|_| busy);
         !call.dry_run
-            && self.limiter.not_counted(&call.namespace, uid)
-                >= self.longest_hold.to_std().unwrap_or_default()
+            && self.limiter.not_counted(namespace, uid) >= self.longest_hold.to_std().unwrap_or_default()
     }
 }
 

@@ -34,8 +34,10 @@ pub(crate) enum Counted {
     Blocked(String),
     /// The eviction API cannot count: it rejects the eviction itself, or two budgets select the pod.
     Impossible(String),
-    /// The kube-apiserver did not answer in time, or failed, or others write the budget at the same moment.
-    /// Nothing is known of the budget.
+    /// Others write the budget at the same moment, for which the kube-apiserver waits longer than this gateway
+    /// can. The next try may be counted.
+    Busy(String),
+    /// The kube-apiserver did not answer, or failed. Nothing is known of the budget.
     Unanswered(String),
 }
 
@@ -58,7 +60,7 @@ impl Ledger {
             Err(problem) => return Counted::Impossible(problem.to_string()),
         };
         match timeout(TIMEOUT, self.client.request::<Status>(request)).await {
-            Err(_) => Counted::Unanswered(format!("no answer in {} ms", TIMEOUT.as_millis())),
+            Err(_) => Counted::Busy(format!("no answer in {} ms", TIMEOUT.as_millis())),
             Ok(Ok(status)) if status.code < 400 => Counted::Evicted,
             Ok(Ok(status)) => meaning(&status),
             Ok(Err(kube::Error::Api(status))) => meaning(&status),
@@ -74,7 +76,8 @@ fn meaning(status: &Status) -> Counted {
         429 => Counted::Blocked(status.message.clone()),
         409 if status.message.contains("UID") => Counted::Gone,
         500 if status.message.contains(SEVERAL_BUDGETS) => Counted::Impossible(status.message.clone()),
-        408 | 409 | 500.. => Counted::Unanswered(status.message.clone()),
+        409 => Counted::Busy(status.message.clone()),
+        408 | 500.. => Counted::Unanswered(status.message.clone()),
         _ => Counted::Impossible(status.message.clone()),
     }
 }
@@ -140,7 +143,8 @@ mod tests {
         let several = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
         assert_eq!(meaning(&status(500, several)), Counted::Impossible(several.to_owned()));
         assert_eq!(meaning(&status(422, "no")), Counted::Impossible("no".to_owned()));
-        for code in [408, 409, 500, 503, 504] {
+        assert_eq!(meaning(&status(409, "modified")), Counted::Busy("modified".to_owned()));
+        for code in [408, 500, 503, 504] {
             assert_eq!(meaning(&status(code, "etcd")), Counted::Unanswered("etcd".to_owned()), "{code}");
         }
     }

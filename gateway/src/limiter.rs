@@ -30,9 +30,10 @@ const IDLE: Duration = Duration::from_mins(1);
 const TRIES: u32 = 4;
 /// Maximum number of pods whose calls found no slot that are remembered.
 const PODS: u64 = 10_000;
-/// Time after a pod's last call without a slot in which the first one is remembered: longer than the pause
-/// of a workload controller between two tries, which is 1,000 s at most.
-const REMEMBERED: Duration = Duration::from_mins(20);
+/// Time after a pod's last call without a slot or a count in which the first one is remembered: longer than
+/// two pauses of a workload controller between two tries, which are 1,000 s at most. The next try may be
+/// another replica's.
+const REMEMBERED: Duration = Duration::from_mins(40);
 
 /// Permission to wait for the API. It ends when it is dropped.
 #[derive(Debug)]
@@ -105,15 +106,16 @@ impl Limiter {
     }
 
     /// Records that the eviction API did not count the deletion of the pod of that UID, and returns the time
-    /// for which it has counted none of its namespace. A pause of [`REMEMBERED`] starts over. Zero for the
-    /// first [`TRIES`] calls: two unlucky ones far apart are no failure that lasts.
-    pub(crate) fn not_counted(&self, namespace: &str, pod: &str) -> Duration {
+    /// since the first such call. With a namespace, a count of another deletion in it starts over. So does a
+    /// pause of [`REMEMBERED`]. Zero for the first [`TRIES`] calls: two unlucky ones far apart are no failure
+    /// that lasts.
+    pub(crate) fn not_counted(&self, namespace: Option<&str>, pod: &str) -> Duration {
         let entry = self.uncounted.entry_by_ref(pod).and_upsert_with(|known| match known {
             Some(known) => (known.value().0, known.value().1.saturating_add(1)),
             None => (Instant::now(), 1),
         });
         let (first, calls) = *entry.value();
-        let counted = self.counted.get(namespace);
+        let counted = namespace.and_then(|namespace| self.counted.get(namespace));
         if calls > TRIES {
             counted.map_or(first, |counted| first.max(counted)).elapsed()
         } else {

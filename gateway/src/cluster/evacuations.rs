@@ -37,7 +37,7 @@ pub(crate) struct EvacuationIndex {
 impl EvacuationIndex {
     /// Takes an event of the watch.
     pub(crate) fn take(&mut self, event: &Event<Evacuation>) {
-        if let Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) = event {
+        if let Event::Apply(object) | Event::Delete(object) = event {
             self.seen = self.seen.max(revision(object).unwrap_or_default());
         }
         match event {
@@ -48,7 +48,9 @@ impl EvacuationIndex {
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
-                *self = Self { seen: self.seen, ..Self::default() };
+                // A list that breaks on the way has delivered nothing.
+                let seen = listed.iter().filter_map(|object| revision(object)).fold(self.seen, u64::max);
+                *self = Self { seen, ..Self::default() };
                 for object in listed {
                     self.apply(object);
                 }
@@ -89,11 +91,15 @@ impl EvacuationIndex {
         }
     }
 
-    /// Takes in what a live read has shown in the place of a known object.
+    /// Takes in what a live read has shown in the place of a known object, unless the watch has delivered that
+    /// or something later.
     pub(super) fn correct(&mut self, known: &Evacuation, live: Option<Evacuation>) {
         match live {
-            Some(live) => self.apply(Arc::new(live)),
-            None => self.delete(&key(known)),
+            Some(live) if revision(&live).is_some_and(|of| of > self.seen) => self.apply(Arc::new(live)),
+            None if self.objects.get(&key(known)).is_some_and(|held| held.uid() == known.uid()) => {
+                self.delete(&key(known));
+            }
+            _ => {}
         }
     }
 
@@ -115,7 +121,7 @@ impl EvacuationIndex {
             let ended = object.status.as_ref().is_some_and(is_finished);
             let of_this = object.spec.target.pod.uid.as_deref() == Some(uid);
             match (of_this, ended) {
-                (true, false) => records.active = Some(Arc::clone(object)),
+                (true, false) => keep_newer(&mut records.active, object),
                 (true, true) => keep_later(&mut records.last, object),
                 (false, true) => keep_later(&mut records.predecessor, object),
                 (false, false) => {}
@@ -125,10 +131,24 @@ impl EvacuationIndex {
     }
 }
 
+fn keep_newer(kept: &mut Option<Arc<Evacuation>>, object: &Arc<Evacuation>) {
+    if kept.as_ref().is_none_or(|known| revision(known) < revision(object)) {
+        *kept = Some(Arc::clone(object));
+    }
+}
+
 fn keep_later(kept: &mut Option<Arc<Evacuation>>, object: &Arc<Evacuation>) {
     let end = |evacuation: &Evacuation| evacuation.status.as_ref().and_then(|status| status.finish_time);
     if kept.as_ref().is_none_or(|known| end(known) < end(object)) {
         *kept = Some(Arc::clone(object));
+    }
+}
+
+/// Returns true when a state of an object is later than another one.
+pub(super) fn is_later(object: &Evacuation, known: &Evacuation) -> bool {
+    match (revision(object), revision(known)) {
+        (Some(of), Some(known)) => of > known,
+        _ => object.resource_version() != known.resource_version(),
     }
 }
 

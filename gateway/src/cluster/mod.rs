@@ -35,17 +35,18 @@ use moka::sync::Cache;
 use serde::de::DeserializeOwned;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub(crate) use self::{
-    evacuations::{EvacuationIndex, Records},
-    interests::{Interests, Key, SETTLED},
-    outages::Outages,
-};
 use self::{
+    evacuations::is_later,
     freshness::Freshness,
     groups::{GroupIndex, GroupModes, GroupUnread},
     projections::{Identity, Kept},
     responders::ResponderIndex,
     watch::{Follower, Synced, follow},
+};
+pub(crate) use self::{
+    evacuations::{EvacuationIndex, Records},
+    interests::{Interests, Key, SETTLED},
+    outages::Outages,
 };
 use crate::{judge::Mate, namespace::NamespaceFacts};
 
@@ -254,8 +255,8 @@ impl Cluster {
         let namespace = known.namespace().unwrap_or_default();
         let api = Api::<Projected<Evacuation, Kept>>::namespaced(self.client.clone(), &namespace);
         let live = api.get_opt(&known.name_any()).await?.map(Projected::into_inner);
-        let state = |object: &Evacuation| (object.uid(), object.resource_version());
-        let is_same = live.as_ref().is_some_and(|live| state(live) == state(known));
+        // A read can be served by a server that lags behind the watch.
+        let is_same = live.as_ref().is_some_and(|live| live.uid() == known.uid() && !is_later(live, known));
         if !is_same {
             self.written.invalidate(known.spec.target.pod.uid.as_deref().unwrap_or_default());
             self.evacuations.write().unwrap_or_else(PoisonError::into_inner).correct(known, live);

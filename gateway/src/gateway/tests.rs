@@ -65,7 +65,10 @@ impl PlayedApi {
             (Method::GET, "/api/v1/pods") => list(json!([self.listed])),
             (Method::GET, "/apis/evacuation.dev/v1alpha1/namespaces/shop/evacuations/db-0-x") => {
                 match &*self.live_evacuation.lock().unwrap() {
-                    Value::Null => (404, json!({"kind": "Status", "status": "Failure", "code": 404})),
+                    Value::Null => {
+                        let reason = "NotFound";
+                        (404, json!({"kind": "Status", "status": "Failure", "code": 404, "reason": reason}))
+                    }
                     live => (200, live.clone()),
                 }
             }

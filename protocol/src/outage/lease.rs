@@ -11,9 +11,10 @@ use super::is_recent;
 /// controller takes a lease over within 17 s.
 pub const LEADERLESS: Duration = Duration::from_secs(30);
 
-/// Maximum time between two reads that tell how long the lease stays unchanged. While it cannot be read its
-/// holder cannot renew it either: an outage of the kube-apiserver says nothing of the controller.
-const GAP: Duration = Duration::from_secs(10);
+/// Maximum time between two reads that tell how long the lease stays unchanged, one of which may fail between
+/// them. While it cannot be read its holder cannot renew it either: an outage of the kube-apiserver says
+/// nothing of the controller.
+const GAP: Duration = Duration::from_secs(15);
 
 /// First words of the warning that the API server gives while no controller works.
 pub const NO_CONTROLLER: &str = "no controller works on evacuations";
@@ -49,8 +50,8 @@ struct Seen {
 }
 
 impl LeaseAge {
-    /// Records a read of the lease: its `renewTime`, or `None` when there is no lease. Reads are a second or
-    /// a few apart.
+    /// Records a read of the lease: its `renewTime`, or `None` when there is no lease. Reads are one to
+    /// five seconds apart.
     pub fn read(&mut self, renewed: Option<DateTime<Utc>>, now: Instant) {
         let goes_on =
             |seen: &&Seen| seen.renewed == renewed && now.saturating_duration_since(seen.read_at) <= GAP;

@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(of(&[]), (vec![], some(&[])));
         assert_eq!(
             of(&["kubectl/src/main.rs"]),
-            (vec!["kubectl".to_owned()], some(&["clients", "kubectl", "silence", "stories", "ways_out"]))
+            (vec!["kubectl".to_owned()], some(&["kubectl", "silence", "stories", "ways_out"]))
         );
         let (folders, suites) = of(&["protocol/src/drain/plan/mod.rs", "CHANGELOG.md"]);
         assert_eq!(folders, ["kubectl", "protocol", "tests/e2e"]);

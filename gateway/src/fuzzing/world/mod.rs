@@ -101,10 +101,13 @@ impl GatewayWorld {
     pub fn step(&mut self, step: GatewayStep) {
         match step {
             GatewayStep::Pass { seconds } => {
-                // The last seconds of a longer pause are enough for a result of the probes.
-                self.played.now = after(self.played.now, seconds - seconds.min(4));
-                for _ in 0..seconds.min(4) {
-                    self.played.now = after(self.played.now, 1);
+                // The probes of the last seconds of a longer pause are enough for a result. Those before only
+                // show that the lease can be read.
+                let mut left = seconds;
+                while left > 0 {
+                    let next = if left > 4 { (left - 4).min(10) } else { 1 };
+                    left -= next;
+                    self.played.now = after(self.played.now, next);
                     self.probes.probe(self.api_away.is_some(), self.leaderless, self.played.now);
                 }
             }
