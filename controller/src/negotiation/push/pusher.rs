@@ -347,8 +347,9 @@ fn is_final(error: &CallError, evacuation: &str) -> bool {
         404 => details.is_some_and(|details| details.name == evacuation),
         // Without a cause others changed the object at the same moment. Some causes end by themselves.
         409 => details.is_some_and(|told| !told.causes.is_empty() && told.retry_after_seconds == 0),
-        429 => false,
-        code => (400..500).contains(&code),
+        400 | 413 | 422 => true,
+        // A right that is missing for a moment, as while a role is replaced, is no fault of the app either.
+        _ => false,
     }
 }
 
@@ -587,7 +588,9 @@ mod tests {
             ),
             (409, json!({"name": "e"}), false, "the object has been modified"),
             (422, json!(null), true, "the answer is invalid"),
-            (403, json!(null), true, "the responder may not answer"),
+            (401, json!(null), false, "certificate authorities change"),
+            (403, json!(null), false, "a role is replaced"),
+            (408, json!(null), false, "the API is slow"),
             (429, json!(null), false, "the API is busy"),
             (500, json!(null), false, "the store does not answer"),
             (503, json!(null), false, "the API does not answer"),

@@ -1,6 +1,6 @@
 //! The reply of an endpoint, as far as a text can show it.
 
-use std::{fmt, io};
+use std::fmt;
 
 use reqwest::{
     Response, StatusCode,
@@ -35,9 +35,8 @@ pub(super) enum ReadError {
 }
 
 impl Received {
-    /// Reads a reply and its body, as it was before it was compressed. The inner error is that of bytes that
-    /// are not compressed as they claim. The body of a failure may be missing.
-    pub(super) async fn read(response: Response) -> Result<(Self, io::Result<Vec<u8>>), ReadError> {
+    /// Reads a reply and its body, as it was before it was compressed. The body of a failure may be missing.
+    pub(super) async fn read(response: Response) -> Result<(Self, Vec<u8>), ReadError> {
         let text = |name: HeaderName| {
             let value = response.headers().get(name)?;
             Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
@@ -53,15 +52,11 @@ impl Received {
             Err(error) if reply.code.is_success() => return Err(error),
             sent => sent.unwrap_or_default(),
         };
-        reply.begins = beginning(&sent);
         let body = match expanded(sent, reply.coding.as_deref().unwrap_or_default(), MAX_BODY) {
-            Ok(None) => return Err(ReadError::TooLong),
-            Ok(Some(body)) => Ok(body),
-            Err(error) => Err(error),
+            None if reply.code.is_success() => return Err(ReadError::TooLong),
+            body => body.unwrap_or_default(),
         };
-        if let Ok(body) = &body {
-            reply.begins = beginning(body);
-        }
+        reply.begins = String::from_utf8_lossy(body.get(..SHOWN).unwrap_or(&body)).into_owned();
         Ok((reply, body))
     }
 
@@ -92,10 +87,6 @@ impl fmt::Display for Received {
             begins => write!(f, " and a body that begins with {begins:?}"),
         }
     }
-}
-
-fn beginning(body: &[u8]) -> String {
-    String::from_utf8_lossy(body.get(..SHOWN).unwrap_or(body)).into_owned()
 }
 
 async fn read_bounded(mut response: Response) -> Result<Vec<u8>, ReadError> {

@@ -180,8 +180,7 @@ impl Transport {
         if !received.code.is_success() {
             return Err(PostError::Code { url, reply });
         }
-        let body = body.map_err(|error| error.to_string());
-        let answer = match body.and_then(|body| read_reply(&body, received.charset())) {
+        let answer = match read_reply(&body, received.charset()) {
             Ok(Some(answer)) => answer,
             Ok(None) => return Err(PostError::NoAnswer { url, reply }),
             Err(problem) => return Err(PostError::Unreadable { url, problem, reply }),

@@ -17,13 +17,18 @@ pub(super) enum Json {
 }
 
 /// Fields of an object, or of several.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Fields<'j>(Vec<(&'j str, &'j Json)>);
 
 impl<'j> Fields<'j> {
-    /// Adds the fields of another object.
-    pub(super) fn add(&mut self, object: &'j [(String, Json)]) {
-        self.0.extend(object.iter().map(|(name, value)| (name.as_str(), value)));
+    /// Returns the fields of an object.
+    pub(super) fn of(object: &'j [(String, Json)]) -> Self {
+        Self(object.iter().map(|(name, value)| (name.as_str(), value)).collect())
+    }
+
+    /// Returns the fields of several objects.
+    pub(super) fn all_of(objects: &[Self]) -> Self {
+        Self(objects.iter().flat_map(|object| object.0.iter().copied()).collect())
     }
 
     /// Returns the values of a field, nulls aside. Its name counts in any spelling: `podUid`, `PodUid`,

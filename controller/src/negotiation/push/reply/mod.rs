@@ -29,22 +29,20 @@ const CUT: &str = "…";
 /// Names the field that has no single meaning, and its value.
 pub(crate) fn read_reply(body: &[u8], charset: Option<&str>) -> Result<Option<ReviewResponse>, String> {
     let review = object(&decoded(body, charset))?;
-    let mut reply = Fields::default();
-    reply.add(&review);
-    let mut response = Fields::default();
-    let mut given = reply.all("response").peekable();
-    if given.peek().is_none() {
-        if reply.all("answer").next().is_none() {
-            return Ok(None);
-        }
-        response.add(&review);
-    }
-    for given in given {
+    // An answer beside the response counts as well.
+    let beside = Fields::of(&review);
+    let mut objects = Vec::new();
+    for given in beside.all("response") {
         match given {
-            Json::Object(fields) => response.add(fields),
+            Json::Object(fields) => objects.push(Fields::of(fields)),
             other @ Json::Other(_) => return Err(format!("response is {} and not an object", brief(other))),
         }
     }
+    if objects.is_empty() && beside.all("answer").next().is_none() {
+        return Ok(None);
+    }
+    objects.push(beside);
+    let response = Fields::all_of(&objects);
     let answer = answer(&response)?;
     let delay_seconds = (answer == Answer::Delay).then(|| seconds(&response, "delaySeconds")).transpose()?;
     let delay_seconds = match delay_seconds {
@@ -53,7 +51,10 @@ pub(crate) fn read_reply(body: &[u8], charset: Option<&str>) -> Result<Option<Re
     };
     let retry_after_seconds =
         (answer == Answer::Refuse).then(|| seconds(&response, "retryAfterSeconds")).transpose()?;
-    let (reason, message) = words(response.text("reason"), response.text("message"));
+    // The words of an answer that does not count are not its own.
+    let said = objects.iter().find(|object| object.all("answer").any(|given| word(given) == Some(answer)));
+    let said = said.unwrap_or(&response);
+    let (reason, message) = words(said.text("reason"), said.text("message"));
     Ok(Some(ReviewResponse {
         evacuation_uid: uid(&response, "evacuationUid")?,
         pod_uid: uid(&response, "podUid")?,
@@ -295,8 +296,13 @@ mod tests {
         }
         let problem = of(r#""answer": "Accept", "answer": "No""#).unwrap_err();
         assert!(problem.starts_with("response.answer is \"No\""), "{problem}");
-        let two = r#"{"response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Accept"}, "response": {"answer": "Refuse"}}"#;
-        assert_eq!(read_reply(two.as_bytes(), None).unwrap().unwrap().answer, Answer::Refuse);
+        for two in [
+            r#"{"response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Accept", "message": "go"}, "response": {"answer": "Refuse", "message": "no"}}"#,
+            r#"{"answer": "Refuse", "message": "no", "response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Accept", "message": "go"}}"#,
+        ] {
+            let found = read_reply(two.as_bytes(), None).unwrap().unwrap();
+            assert_eq!((found.answer, found.message.as_deref()), (Answer::Refuse, Some("no")), "{two}");
+        }
     }
 
     #[test]
