@@ -71,7 +71,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for LeanBody<B> {
     }
 }
 
-/// Reader of JSON that arrives in pieces. What is no JSON passes as it is, but for what it would drop.
+/// Reader of JSON that arrives in pieces. What is no JSON may come out shorter, and is no JSON then either.
 #[derive(Debug, Default)]
 struct Filter {
     /// The objects and arrays that are open, outermost first.

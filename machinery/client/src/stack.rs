@@ -28,8 +28,8 @@ pub fn client(config: Config) -> Result<Client, ConnectError> {
     build(config, false)
 }
 
-/// Returns the same client, which drops `metadata.managedFields` from all objects that it reads. An object
-/// that is written back without them keeps the stored ones. Behind a proxy nothing is dropped.
+/// Returns the same client, which drops each `metadata.managedFields` from the JSON that it reads. An object
+/// that is written back without its own keeps the stored ones.
 ///
 /// # Errors
 ///
