@@ -34,8 +34,8 @@ pub(crate) enum Counted {
     Blocked(String),
     /// The eviction API cannot count: it rejects the eviction itself, or two budgets select the pod.
     Impossible(String),
-    /// Others write the budget at the same moment, for which the kube-apiserver waits longer than this gateway
-    /// can. The next try may be counted.
+    /// Others write the budget at the same moment, for which the kube-apiserver waits longer than this
+    /// gateway can. The next try may be counted.
     Busy(String),
     /// The kube-apiserver did not answer, or failed. Nothing is known of the budget.
     Unanswered(String),

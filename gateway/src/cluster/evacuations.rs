@@ -91,8 +91,8 @@ impl EvacuationIndex {
         }
     }
 
-    /// Takes in what a live read has shown in the place of a known object, unless the watch has delivered that
-    /// or something later.
+    /// Takes in what a live read has shown in the place of a known object, unless the watch has delivered
+    /// that or something later.
     pub(super) fn correct(&mut self, known: &Evacuation, live: Option<Evacuation>) {
         match live {
             Some(live) if revision(&live).is_some_and(|of| of > self.seen) => self.apply(Arc::new(live)),

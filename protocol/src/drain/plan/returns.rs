@@ -57,8 +57,8 @@ pub(super) fn turn(node: &DrainedNode, pod: &Pod, now: DateTime<Utc>) -> Turn {
     }
 }
 
-/// Records the rounds that begin, of the late pods whose turn is [`Turn::Next`]. `waiting` has the pods of the
-/// node that were not asked: one of the last round is in the next one, too. The node has at most `room`
+/// Records the rounds that begin, of the late pods whose turn is [`Turn::Next`]. `waiting` has the pods of
+/// the node that were not asked: one of the last round is in the next one, too. The node has at most `room`
 /// records: without room, the oldest record of an owner that has no pod there, and whose pause is over, gives
 /// way.
 pub(super) fn begin_rounds<'p>(
