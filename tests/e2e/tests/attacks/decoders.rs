@@ -4,12 +4,9 @@ use evacuation_e2e::{
     PodSpec, Scene,
     scene::{Bystander, User, answer, quick, refused_saying},
 };
+use http::Request;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::{
-    Api, Resource,
-    api::{DeleteParams, EvictParams, Patch, PatchParams},
-};
-use serde::de::DeserializeOwned;
+use kube::api::{DeleteParams, EvictParams};
 use serde_json::{Value, json};
 
 use crate::{
@@ -21,30 +18,31 @@ use crate::{
 const TIME: &str = "9999-12-31T23:59:59Z";
 
 /// Managed fields of that time, in a tree that is deeper than decoders follow.
-fn managed() -> Value {
+fn managed(version: &str) -> Value {
     let deep = (0..200).fold(json!({}), |inner, _| json!({"f:x": inner}));
     json!([{
-        "manager": "m", "operation": "Update", "apiVersion": "v1", "time": TIME, "fieldsType": "FieldsV1",
+        "manager": "m", "operation": "Update", "apiVersion": version, "time": TIME, "fieldsType": "FieldsV1",
         "fieldsV1": {"f:metadata": {"f:labels": {"f:zzz": {}}, "f:annotations": deep}},
     }])
 }
 
-/// Writes the managed fields into an object, as its tenant.
-async fn poison<K>(tenant: &User, scene: &Scene, name: &str)
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
-    let api: Api<K> = Api::namespaced(tenant.client.clone(), scene.namespace());
+/// Writes the managed fields into an object of that version, as its tenant.
+async fn poison(tenant: &User, scene: &Scene, version: &str, name: &str) {
+    let root = if version == "v1" { "api" } else { "apis" };
+    let path = format!("/{root}/{version}/namespaces/{}/{name}", scene.namespace());
     // A change of the managed fields alone is none.
-    let patch = json!({"metadata": {"labels": {"changed": "yes"}, "managedFields": managed()}});
-    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    let kind = K::plural(&()).into_owned();
-    let arguments = ["get", &kind, name, "-n", scene.namespace(), "-o", "json", "--show-managed-fields"];
-    let shown = scene.platform().kubectl(&arguments).await.unwrap().stdout;
-    assert!(shown.contains(TIME), "the kube-apiserver keeps it: {shown}");
+    let change = json!({"metadata": {"labels": {"changed": "yes"}, "managedFields": managed(version)}});
+    let request = Request::patch(&path).header("content-type", "application/merge-patch+json");
+    tenant.client.request_text(request.body(change.to_string().into_bytes()).unwrap()).await.unwrap();
+    let stored = tenant.client.request_text(Request::get(&path).body(Vec::new()).unwrap()).await.unwrap();
+    assert!(stored.contains(TIME), "the kube-apiserver keeps it: {stored}");
+}
+
+/// Returns true while a pod is there that is not being deleted.
+async fn stays(scene: &Scene, pod: &str) -> bool {
+    let path = format!("/api/v1/namespaces/{}/pods/{pod}", scene.namespace());
+    let stored = scene.admin().request_text(Request::get(&path).body(Vec::new()).unwrap()).await.unwrap();
+    !stored.contains("deletionTimestamp")
 }
 
 /// Neither an eviction nor a deletion of the pod passes.
@@ -78,8 +76,8 @@ async fn managed_fields_that_a_decoder_refuses_open_no_gate_and_stop_no_drain() 
     scene.create::<PodDisruptionBudget>(budget).await;
     is_held(&scene, "app").await;
 
-    poison::<k8s_openapi::api::core::v1::Pod>(&tenant, &scene, "app").await;
-    poison::<PodDisruptionBudget>(&tenant, &scene, "none").await;
+    poison(&tenant, &scene, "v1", "pods/app").await;
+    poison(&tenant, &scene, "policy/v1", "poddisruptionbudgets/none").await;
     is_held(&scene, "app").await;
     beside.drains(&scene).await;
 
@@ -89,7 +87,7 @@ async fn managed_fields_that_a_decoder_refuses_open_no_gate_and_stop_no_drain() 
     let drain = later.drainer().prepares(&node).await;
     later.drainer().resumes(&drain).await;
     later.drains(&scene).await;
-    assert!(scene.stays(&pod).await);
+    assert!(stays(&scene, "app").await);
     answer(&app, &asked, json!({"answer": "Accept"})).await.unwrap();
     scene.pods.gone(&pod).await.unwrap();
 }
