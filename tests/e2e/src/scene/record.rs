@@ -61,7 +61,7 @@ impl Scene {
         let calls = self.all_evictions().into_iter();
         calls
             .filter(|event| event.stage() == "ResponseComplete" && event.code() == 201)
-            .filter(|event| event.value().pointer("/requestObject/deleteOptions/dryRun").is_none())
+            .filter(|event| !is_dry_run(event))
             .filter_map(|event| event.received())
             .collect()
     }
@@ -97,6 +97,12 @@ impl Scene {
         });
         found.await.unwrap()
     }
+}
+
+/// Returns true for an eviction that asks for a dry run, in its body or in its query.
+fn is_dry_run(event: &AuditEvent) -> bool {
+    let in_query = event.value()["requestURI"].as_str().is_some_and(|uri| uri.contains("dryRun="));
+    in_query || event.value().pointer("/requestObject/deleteOptions/dryRun").is_some()
 }
 
 /// The time at which a request arrived.
