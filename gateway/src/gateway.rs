@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chrono::{TimeDelta, Utc};
+use chrono::TimeDelta;
 use evacuation_api::{Evacuation, PodTarget, Requester};
 use evacuation_protocol::disrupts;
 use k8s_openapi::api::core::v1::Pod;
@@ -155,7 +155,7 @@ impl Gateway {
 
     /// Decides by the caches alone.
     fn verdict(&self, call: &Call, pod: &Pod, sight: Sight, row: &Row) -> (Verdict, Records) {
-        let now = Utc::now();
+        let now = self.cluster.now();
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let records = self.cluster.records(&call.namespace, &call.pod, uid);
         let group = self.cluster.mates(pod);

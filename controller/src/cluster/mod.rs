@@ -48,7 +48,7 @@ use tracing::info;
 pub(crate) use calls::{
     CallError, all_done, call, evacuation_of, if_readable, is_settled_by_the_watch, pods_on, user_name,
 };
-pub(crate) use clock::{ServerClock, due};
+pub(crate) use clock::due;
 pub(crate) use evacuation_calls::evacuations;
 pub(crate) use events::{EventSink, LAST_EVENTS, Notice, publish_events, reporter};
 pub(crate) use feature::{ClusterEvent, Feature, Kind, Requeue, WorkerSettings};
@@ -59,6 +59,7 @@ pub(crate) use index::{
 };
 pub(crate) use key::ObjectKey;
 pub(crate) use lease::{Leadership, NotLeading, Writer, hold_lease};
+pub(crate) use machinery_client::ServerClock;
 pub(crate) use metrics::{ClusterMetrics, Label, Probe, required_names, serve_metrics};
 pub(crate) use probe::probe;
 pub(crate) use queue::WorkQueue;

@@ -271,6 +271,11 @@ impl Cluster {
         self.written.insert(pod.to_owned(), Arc::new(kept));
     }
 
+    /// Returns the time by the clock of the API server.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.outages.now()
+    }
+
     /// Returns the outage that lasts at that time, if there is one.
     pub(crate) fn outage(&self, now: DateTime<Utc>) -> Option<Outage> {
         self.outages.current(now)

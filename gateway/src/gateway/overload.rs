@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use chrono::Utc;
 use evacuation_protocol::OutageCause;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -30,7 +29,7 @@ struct Load {
 /// Event for which a call waits that got no decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// The pod is read, which alone confirms that the call passes.
+    /// The pod or its Evacuation is read, which alone confirms that the call passes.
     Read,
     /// The eviction API counts the deletion.
     Count,
@@ -66,12 +65,12 @@ impl Gateway {
             let (verdict, records) = self.verdict(call, pod, *sight, row);
             let reply = match (turn(&verdict, records.active.is_some(), load), verdict, records.active) {
                 (_, Verdict::Wait(reply), _) => return Answer::Wait(reply),
+                (Some(Turn::Read), _, Some(active)) => Some(Reply::waiting(call, row, &active)),
                 (_, Verdict::Pass(pass), _) => return Answer::Pass(pass),
                 (_, Verdict::Open(way), _) => return Answer::Unasked(Unasked::Outage(way)),
                 (None, Verdict::Ask { .. } | Verdict::Count(_), Some(active)) => {
                     return Answer::Wait(Reply::waiting(call, row, &active));
                 }
-                (Some(Turn::Read), _, Some(active)) => Some(Reply::waiting(call, row, &active)),
                 // The kube-apiserver answers, and a deletion that is not counted could break the budget.
                 (Some(Turn::Count), ..) => {
                     Some(Reply::blocked(call, row, "its deletion was not counted in time, try again"))
@@ -113,17 +112,19 @@ impl Gateway {
 
     /// Returns true while an outage of the evacuation API lasts.
     pub(super) fn is_api_away(&self) -> bool {
-        self.cluster.outage(Utc::now()).is_some_and(|outage| outage.cause == OutageCause::Api)
+        self.cluster.outage(self.cluster.now()).is_some_and(|outage| outage.cause == OutageCause::Api)
     }
 }
 
 /// Returns the event for which a call waits that got no decision, where it waits for one.
 ///
-/// In an outage nobody is asked, and while every slot is taken a pass that no read confirms is a pass. A
-/// deletion is counted by the kube-apiserver, which an outage of the evacuation API leaves alone.
+/// In an outage nobody is asked, and while every slot is taken a pass that no read confirms is a pass. Not so
+/// one by a recorded answer: its Evacuation could have been canceled since. A deletion is counted by the
+/// kube-apiserver, which an outage of the evacuation API leaves alone.
 fn turn(verdict: &Verdict, is_being_asked: bool, load: Load) -> Option<Turn> {
     match (verdict, is_being_asked) {
         (Verdict::Look, true) if !(load.full && load.away) => Some(Turn::Read),
+        (Verdict::Pass(pass), true) if pass.is_of_record() && load.full && !load.away => Some(Turn::Read),
         (Verdict::Ask { .. } | Verdict::Look, false) if load.full && !load.away => Some(Turn::Slot),
         (Verdict::Count(_), false) => Some(Turn::Count),
         _ => None,
@@ -142,6 +143,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::judge::Pass;
 
     #[test]
     fn calls_wait_for_the_load_as_long_as_somebody_can_be_asked() {
@@ -150,6 +152,7 @@ mod tests {
         let look = Verdict::Look;
         let count = Verdict::Count(entry.clone());
         let ask = Verdict::Ask { entry, expired_in: None };
+        let (done, leaving) = (Verdict::Pass(Pass::RespondersDone), Verdict::Pass(Pass::Leaving));
         let table = [
             // The verdict, whether the app is asked now, and the turn at rest, full, in an outage, in both.
             (&look, true, [Some(Turn::Read), Some(Turn::Read), Some(Turn::Read), None]),
@@ -158,6 +161,8 @@ mod tests {
             (&ask, true, [None, None, None, None]),
             (&count, false, [Some(Turn::Count); 4]),
             (&count, true, [None, None, None, None]),
+            (&done, true, [None, Some(Turn::Read), None, None]),
+            (&leaving, true, [None, None, None, None]),
         ];
         let loads = [(false, false), (true, false), (false, true), (true, true)];
         for (verdict, is_being_asked, expected) in table {

@@ -6,6 +6,7 @@ use std::{
     },
 };
 
+use chrono::Utc;
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use chrono::{TimeDelta, Utc};
+use chrono::TimeDelta;
 use evacuation_api::{Evacuation, GATEWAY_ENTRY_PREFIX, Requester};
 use evacuation_protocol::is_finished;
 use k8s_openapi::api::{
@@ -223,7 +223,7 @@ impl Withdrawal {
         let (namespace, name) = &one.key;
         let evacuation = self.cluster.evacuation(namespace, name);
         let recorded = evacuation.as_ref().and_then(|evacuation| evacuation.status.as_ref());
-        let since = Utc::now() - TimeDelta::from_std(SETTLED).unwrap_or_default();
+        let since = self.cluster.now() - TimeDelta::from_std(SETTLED).unwrap_or_default();
         recorded
             .into_iter()
             .flat_map(|status| &status.requesters)

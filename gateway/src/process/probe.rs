@@ -7,7 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chrono::Utc;
 use evacuation_api::Evacuation;
 use evacuation_protocol::{OutageCause, Proof, lease_renewed};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -52,7 +51,7 @@ impl Probes {
         let mut known = None;
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
             tokio::join!(self.probe_api(), self.read_lease());
-            let cause = self.outages.current(Utc::now()).map(|outage| outage.cause);
+            let cause = self.outages.current(self.outages.now()).map(|outage| outage.cause);
             if std::mem::replace(&mut known, cause) != cause {
                 match cause {
                     Some(OutageCause::Api) => {
@@ -68,7 +67,11 @@ impl Probes {
     }
 
     async fn probe_api(&self) {
+        let sent = Instant::now();
         let reply = timeout(TIMEOUT, machinery_client::probe(&self.client, &self.path)).await.ok().flatten();
+        if let Some((time, received)) = reply.as_ref().and_then(|it| Some((it.server_time?, it.received))) {
+            self.outages.told(time, sent, received);
+        }
         let proof = reply
             .and_then(|reply| Proof::of_reply(reply.status.as_u16(), reply.store_written, reply.server_time));
         self.outages.probed(proof, Instant::now());

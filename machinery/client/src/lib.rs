@@ -7,14 +7,17 @@
 //! [`lean_client`] also drops `metadata.managedFields` from what the kube-apiserver sends: whoever may change
 //! an object writes there what a typed decoder refuses.
 //!
-//! [`probe`] reads the times that an aggregated API server of this workspace tells with each reply.
+//! [`probe`] reads the times that an aggregated API server of this workspace tells with each reply, and
+//! [`ServerClock`] goes by them.
 
+mod clock;
 mod config;
 mod error;
 mod managed_fields;
 mod probe;
 mod stack;
 
+pub use clock::ServerClock;
 pub use config::{config, skip_unreadable};
 pub use error::ConnectError;
 pub use managed_fields::without_managed_fields;

@@ -14,6 +14,7 @@ use std::{sync::Arc, time::Duration};
 use evacuation_protocol::lease_renewed;
 use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
 use kube::api::{Api, PostParams};
+use machinery_client::ServerClock;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -21,8 +22,6 @@ use tracing::{info, warn};
 use election::{Election, Step};
 pub(crate) use leadership::{Leadership, NotLeading};
 pub(crate) use writer::Writer;
-
-use super::clock::ServerClock;
 
 /// Pause between two renewals by the holder.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
