@@ -13,9 +13,6 @@ use crate::command::{cargo, root};
 
 /// Tests of an end-to-end suite that run at once: most of their time they wait for the cluster.
 const END_TO_END_THREADS: &str = "6";
-/// Tests of a suite of the lane [`Lane::Alone`] that run at once: while six control planes start, a gateway
-/// takes longer than the second that it has for a call.
-const ALONE_THREADS: &str = "3";
 /// Maximum time of a program of the lane [`Lane::Quick`]. The longest took 35 s on two cores.
 const QUICK_LIMIT: Duration = Duration::from_mins(10);
 /// Maximum time of an end-to-end suite. The longest took 9 minutes on two cores.
@@ -45,14 +42,14 @@ pub(crate) enum Lane {
     /// A cluster. Some suites at once: each waits most of its time.
     EndToEnd,
     /// Scenarios whose outcome depends on a limit of the kube-apiserver's own, such as the second that it
-    /// gives a webhook. One suite after the other.
-    Alone,
+    /// gives a webhook. Fewer tests at once: while six control planes start, a gateway takes longer.
+    Timed,
     /// Programs of others, which take long to build. This lane runs only when it is asked for.
     Long,
 }
 
-/// End-to-end suites of the lane [`Lane::Alone`].
-const ALONE: &[&str] = &["attacks", "gateway"];
+/// End-to-end suites of the lane [`Lane::Timed`], and the tests of each that run at once.
+const TIMED: &[(&str, &str)] = &[("gateway", "3"), ("attacks", "2")];
 /// End-to-end suites of the lane [`Lane::Long`].
 const LONG: &[&str] = &["callers", "go_clients"];
 /// The longest suites, which start first so that a stage does not end with a long one alone. The others
@@ -107,7 +104,7 @@ fn suite(message: &str, root: &Path) -> Option<Suite> {
     let target = message.pointer("/target/name")?.as_str()?;
     let kind = message.pointer("/target/kind/0")?.as_str()?;
     let lane = match (folder.ends_with("tests/e2e"), kind) {
-        (true, "test") if ALONE.contains(&target) => Lane::Alone,
+        (true, "test") if TIMED.iter().any(|(name, _)| *name == target) => Lane::Timed,
         (true, "test") if LONG.contains(&target) => Lane::Long,
         (true, "test") => Lane::EndToEnd,
         _ => Lane::Quick,
@@ -119,18 +116,21 @@ fn suite(message: &str, root: &Path) -> Option<Suite> {
     is_test.then_some(Suite { name, title, program, folder, package, lane })
 }
 
+/// Returns the number of tests of an end-to-end suite that run at once.
+fn tests_at_once(suite: &str) -> &'static str {
+    TIMED.iter().find(|(name, _)| *name == suite).map_or(END_TO_END_THREADS, |(_, number)| number)
+}
+
 impl Suite {
     /// Returns the program with its arguments, and its limit of time.
     pub(crate) fn command(&self, filter: Option<&str>, environment: &[(&str, &Path)]) -> (Command, Duration) {
         let mut command = Command::new(&self.program);
         command.args(filter).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         command.envs(environment.iter().copied());
-        let threads = match self.lane {
-            Lane::Quick => return (command, QUICK_LIMIT),
-            Lane::Alone => ALONE_THREADS,
-            Lane::EndToEnd | Lane::Long => END_TO_END_THREADS,
-        };
-        command.env("RUST_TEST_THREADS", threads);
+        if self.lane == Lane::Quick {
+            return (command, QUICK_LIMIT);
+        }
+        command.env("RUST_TEST_THREADS", tests_at_once(&self.name));
         (command, END_TO_END_LIMIT)
     }
 
@@ -171,7 +171,7 @@ mod tests {
         let lane_of = |message: &str| suite(message, Path::new("/p")).map(|suite| suite.lane);
         assert_eq!(lane_of(&line("tests/e2e", "test", "outages", true)), Some(Lane::EndToEnd));
         assert_eq!(lane_of(&line("tests/e2e", "test", "kubectl", true)), Some(Lane::EndToEnd));
-        assert_eq!(lane_of(&line("tests/e2e", "test", "gateway", true)), Some(Lane::Alone));
+        assert_eq!(lane_of(&line("tests/e2e", "test", "gateway", true)), Some(Lane::Timed));
         assert_eq!(lane_of(&line("tests/e2e", "test", "clients", true)), Some(Lane::EndToEnd));
         assert_eq!(lane_of(&line("tests/e2e", "test", "callers", true)), Some(Lane::Long));
         assert_eq!(lane_of(&line("tests/e2e", "test", "go_clients", true)), Some(Lane::Long));

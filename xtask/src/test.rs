@@ -23,7 +23,7 @@ use crate::{
 
 /// Suites that run at once: each waits most of its time, for its cluster or for a limit of time.
 const AT_ONCE: usize = 3;
-/// Niceness of what runs beside the lane [`Lane::Alone`]. It gets a quarter of a core that one other program
+/// Niceness of what runs beside the lane [`Lane::Timed`]. It gets a quarter of a core that one other program
 /// wants, so that it ends within its own limits on a busy machine.
 const BESIDE: i32 = 5;
 /// Maximum time of all doc tests.
@@ -142,7 +142,7 @@ impl Run {
         self.beside(
             |run| {
                 for _ in 0..options.repeat {
-                    run.lane("end to end, alone", &runner, Lane::Alone, 1);
+                    run.lane("end to end, timed", &runner, Lane::Timed, AT_ONCE);
                 }
             },
             |run| {
