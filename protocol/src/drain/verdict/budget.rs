@@ -28,6 +28,28 @@ const REPLACED_FIRST: &str = "register the responder surge.evacuation.dev/replac
 
 /// Returns the hold by the budgets of the pod.
 pub(super) fn hold(ask: &Ask<'_>) -> Option<Hold> {
+    held(ask).map(|hold| until_it_ends(ask, hold))
+}
+
+/// Returns the hold by the budgets of a pod that is not asked before they have room for it.
+pub(super) fn in_line(ask: &Ask<'_>) -> Hold {
+    let hold = match ask.pod.budgets.as_slice() {
+        [] => unseen(ask),
+        [one] => One::of(ask, one).in_line(),
+        _ => multiple(ask),
+    };
+    until_it_ends(ask, hold)
+}
+
+/// A pod that ends by itself ends the hold of a budget that never allows its eviction, as long as its node
+/// works.
+fn until_it_ends(ask: &Ask<'_>, hold: Hold) -> Hold {
+    let policy = ask.pod.pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
+    let ends = matches!(policy, Some("Never" | "OnFailure")) && ask.pod.node_silent_since.is_none();
+    if ends && hold.reason != DrainBlockerReason::UnhealthyPod { hold.until_it_ends() } else { hold }
+}
+
+fn held(ask: &Ask<'_>) -> Option<Hold> {
     let views: Vec<_> = ask.pod.budgets.iter().map(|budget| BudgetView::of(budget)).collect();
     let refused =
         matches!(ask.status.reason(), Some(BlockedReason::BudgetExhausted | BlockedReason::MultipleBudgets));
@@ -35,15 +57,6 @@ pub(super) fn hold(ask: &Ask<'_>) -> Option<Hold> {
         ([], _) => refused.then(|| unseen(ask)),
         (_, [one]) => One::of(ask, one).hold(refused),
         _ => Some(multiple(ask)),
-    }
-}
-
-/// Returns the hold by the budgets of a pod that is not asked before they have room for it.
-pub(super) fn in_line(ask: &Ask<'_>) -> Hold {
-    match ask.pod.budgets.as_slice() {
-        [] => unseen(ask),
-        [one] => One::of(ask, one).in_line(),
-        _ => multiple(ask),
     }
 }
 
@@ -125,10 +138,10 @@ impl<'a> One<'a> {
             return Some(self.not_counted_since(pod, time));
         }
         let expected = self.status.expected_pods.unwrap_or_default();
-        if expected == 0 && controller(self.ask.pod.pod).is_none() {
-            return Some(self.not_counted());
+        if expected == 0 {
+            return Some(self.of_no_pod());
         }
-        if expected > 0 && self.desired >= expected {
+        if self.desired >= expected {
             return Some(self.allows_none(expected));
         }
         let replacements = replacement::sort(self.ask.pod, self.ask.now);
@@ -150,10 +163,26 @@ impl<'a> One<'a> {
         Some(self.exhausted(cause).changing_at(sooner(replacements.hope_ends, late)))
     }
 
+    /// Returns the hold by a budget of which the disruption controller expects no pod.
+    fn of_no_pod(&self) -> Hold {
+        let failed = |c: &Condition| c.type_ == "DisruptionAllowed" && c.reason == "SyncFailed";
+        if self.limit().is_none() {
+            self.without_limit()
+        } else if controller(self.ask.pod.pod).is_none() {
+            self.not_counted()
+        } else if self.status.conditions.iter().flatten().any(failed) {
+            // The number is not that of the budget as it is now.
+            self.stale()
+        } else {
+            self.expects_none()
+        }
+    }
+
     fn in_line(&self) -> Hold {
         let expected = self.status.expected_pods.unwrap_or_default();
         let computed = self.sync_failure().is_none() && !self.is_stale();
         if computed
+            && self.limit().is_some()
             && (self.desired < expected || expected == 0)
             && let Some(other) = self.ask.pod.asked_beside
         {
@@ -320,11 +349,42 @@ impl<'a> One<'a> {
             "{unready_goes}{}let the budget allow one disruption: {}{}; or have the pod deleted at a \
              deadline, which the budget does not prevent: {}",
             if replaceable { REPLACED_FIRST } else { "" },
-            command::allow_one(self.budget, expected),
+            command::allow_one(self.budget, expected, controller(pod).is_some()),
             if is_number { "; or add a replica" } else { "" },
             command::delete_at_deadline(self.ask.pod),
         );
         self.hold_by(DrainBlockerReason::BudgetAllowsNone, blocked_since(self.ask), cause, &way_out).stuck()
+    }
+
+    /// Returns the hold by a budget that is legal and allows nothing: the disruption controller expects no
+    /// pod of it.
+    fn without_limit(&self) -> Hold {
+        let cause = format!(
+            "budget {} has neither maxUnavailable nor minAvailable, and so it never allows a disruption",
+            self.name()
+        );
+        let way_out = format!(
+            "set one of them: {}; or have the pod deleted at a deadline, which the budget does not prevent: {}",
+            command::allow_one(self.budget, self.current, controller(self.ask.pod.pod).is_some()),
+            command::delete_at_deadline(self.ask.pod),
+        );
+        self.hold_by(DrainBlockerReason::BudgetAllowsNone, blocked_since(self.ask), cause, &way_out).stuck()
+    }
+
+    /// Returns the hold by a budget whose owner is scaled to 0, and whose pods are still there. One whose
+    /// pods are new looks the same until they are counted.
+    fn expects_none(&self) -> Hold {
+        let cause = format!(
+            "budget {} expects no pod, because the scale of the owner is 0, and so it allows no disruption",
+            self.name()
+        );
+        let way_out = format!(
+            "delete the pod, which its owner no longer wants: {}; or scale the owner up",
+            command::delete(self.ask.pod.pod)
+        );
+        let since = blocked_since(self.ask);
+        let hold = self.hold_by(DrainBlockerReason::BudgetAllowsNone, since, cause, &way_out);
+        hold.stuck_from(after(since, COUNTED_SECONDS), self.ask.now)
     }
 
     fn unhealthy(&self) -> Hold {

@@ -92,10 +92,10 @@ pub(super) fn let_unready_go(budget: &PodDisruptionBudget) -> String {
 
 /// Returns the command by which a budget of that many pods allows one disruption at a time. A number as
 /// `minAvailable` stays one: the disruption controller counts pods without a controller by no other limit.
-pub(super) fn allow_one(budget: &PodDisruptionBudget, pods: i32) -> String {
+pub(super) fn allow_one(budget: &PodDisruptionBudget, pods: i32, is_owned: bool) -> String {
     let limit = budget.spec.as_ref().and_then(|spec| spec.min_available.as_ref());
-    let patch = match limit {
-        Some(IntOrString::Int(_)) => {
+    let patch = match (limit, is_owned) {
+        (Some(IntOrString::Int(_)), _) | (_, false) => {
             format!(r#"{{"spec":{{"minAvailable":{}}}}}"#, pods.saturating_sub(1).max(0))
         }
         _ => r#"{"spec":{"minAvailable":null,"maxUnavailable":1}}"#.to_owned(),

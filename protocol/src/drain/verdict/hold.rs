@@ -55,6 +55,16 @@ impl Hold {
         self.stuck_from(time, now)
     }
 
+    /// Marks it as one that the pod's own end ends.
+    pub(super) fn until_it_ends(self) -> Self {
+        if !self.stuck {
+            return self;
+        }
+        let way_out =
+            format!("nothing is needed if the pod ends by itself, as those of a Job; or {}", self.way_out);
+        Self { stuck: false, changes_at: None, way_out, ..self }
+    }
+
     /// Marks it as one that a deadline ends at that time by deleting the pod.
     pub(super) fn until_deleted(self, time: DateTime<Utc>) -> Self {
         let way_out =

@@ -1,13 +1,16 @@
 //! Budgets that hold a pod for ever, and the commands that their messages name.
 
 use evacuation_api::DrainBlockerReason;
-use evacuation_e2e::{PodSpec, Scene};
-use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use evacuation_e2e::{PodSpec, Scene, is_ready, workload};
+use k8s_openapi::api::{
+    apps::v1::Deployment, batch::v1::Job, core::v1::Pod, policy::v1::PodDisruptionBudget,
+};
 use kube::{ResourceExt, api::ListParams};
+use serde_json::{Value, json};
 
 use crate::{
     person::Person,
-    room::{drained, status, stuck},
+    room::{drained, slow, status, stuck},
     scene,
 };
 
@@ -20,9 +23,9 @@ async fn guarded(scene: &Scene, budgets: &[&str], ready: bool) -> (String, Pod) 
         scene.floor(name, ("app", "app"), 1).await;
     }
     if !ready {
-        let annotations = serde_json::json!({"controlplane.test/ready": "false"});
+        let annotations = json!({"controlplane.test/ready": "false"});
         scene.annotate(&pod, &annotations).await;
-        scene.pod_until(&pod, "it is not ready", |pod| !evacuation_e2e::is_ready(pod)).await;
+        scene.pod_until(&pod, "it is not ready", |pod| !is_ready(pod)).await;
     }
     (node, pod)
 }
@@ -101,4 +104,60 @@ async fn an_unready_pod_goes_by_the_change_of_its_budget_that_why_names() {
     assert!(scene.stays(&pod).await);
     bob.runs(&command).await;
     scene.pods.gone(&pod).await.unwrap();
+}
+
+/// Places the pods of a workload on a scene's own node.
+fn placed(scene: &Scene, mut workload: Value) -> Value {
+    let spec = &mut workload["spec"]["template"]["spec"];
+    spec["nodeSelector"] = json!({"test": scene.namespace()});
+    spec["tolerations"] = json!(controlplane::tolerations());
+    workload
+}
+
+/// Creates a budget of the pods with that label `app`.
+async fn limit(scene: &Scene, app: &str, mut limits: Value) {
+    limits["selector"] = json!({"matchLabels": {"app": app}});
+    scene.create::<PodDisruptionBudget>(json!({"metadata": {"name": app}, "spec": limits})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_of_a_budget_without_a_limit_goes_by_the_limit_that_the_drain_names() {
+    let scene = scene("limitless").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let bob = Person::editor(&scene, "bob").await;
+    let node = scene.own_node().await;
+    let web = workload("web", 1, &json!({"controlplane.test/gone-after": "100ms"}));
+    scene.create::<Deployment>(placed(&scene, web)).await;
+    let pod = scene.only_pod("web", None).await;
+    limit(&scene, "web", json!({})).await;
+    ann.runs(&format!("kubectl evacuate node {node} --detach")).await;
+    stuck(&scene, &node, DrainBlockerReason::BudgetAllowsNone, 1).await;
+    let command = ann.reads(&status(&node), "kubectl patch poddisruptionbudget ").await;
+    assert!(scene.stays(&pod).await);
+    bob.runs(&command).await;
+    scene.pods.gone(&pod).await.unwrap();
+    drained(&scene, &node).await;
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_of_a_job_is_waited_for_until_its_work_ends_although_its_budget_allows_nothing() {
+    let scene = scene("job").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let node = scene.own_node().await;
+    let template = json!({
+        "metadata": {"labels": {"app": "batch"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "app", "image": "app"}]},
+    });
+    let batch = json!({"metadata": {"name": "batch"}, "spec": {"template": template}});
+    scene.create::<Job>(placed(&scene, batch)).await;
+    let pod = scene.only_pod("batch", None).await;
+    limit(&scene, "batch", json!({"minAvailable": 1})).await;
+    ann.runs(&format!("kubectl evacuate node {node} --detach")).await;
+    let blocker = slow(&scene, &node, DrainBlockerReason::BudgetAllowsNone).await;
+    assert!(blocker.message.contains("nothing is needed if the pod ends by itself"), "{}", blocker.message);
+    assert!(scene.stays(&pod).await);
+    scene.annotate(&pod, &json!({"controlplane.test/phase": "Succeeded"})).await;
+    drained(&scene, &node).await;
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
 }

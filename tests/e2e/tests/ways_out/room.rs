@@ -2,7 +2,9 @@
 
 use anyhow::bail;
 use controlplane::eventually;
-use evacuation_api::{DrainBlockerReason, DrainConditionType, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_api::{
+    DrainBlocker, DrainBlockerReason, DrainConditionType, NodeEvacuation, NodeEvacuationStatus,
+};
 use evacuation_client::Answer;
 use evacuation_e2e::{
     PodSpec, Scene,
@@ -48,8 +50,7 @@ pub(crate) fn status(node: &str) -> String {
 /// Waits until the drain of a node lists so many stuck blockers of that reason, and no other.
 pub(crate) async fn stuck(scene: &Scene, node: &str, reason: DrainBlockerReason, pods: usize) {
     let of = |status: &NodeEvacuationStatus| {
-        let is_it =
-            |blocker: &evacuation_api::DrainBlocker| blocker.stuck && blocker.reason == reason.as_str();
+        let is_it = |blocker: &DrainBlocker| blocker.stuck && blocker.reason == reason.as_str();
         status.blockers.len() == pods && status.blockers.iter().all(is_it)
     };
     until(scene, node, &format!("{reason:?} holds {pods}"), of).await;
@@ -61,6 +62,14 @@ pub(crate) async fn held(scene: &Scene, node: &str, reason: DrainBlockerReason) 
         status.blockers.iter().any(|blocker| blocker.reason == reason.as_str())
     };
     until(scene, node, &format!("{reason:?} holds a pod"), of).await;
+}
+
+/// Waits until the drain of a node lists a blocker of that reason that ends by itself.
+pub(crate) async fn slow(scene: &Scene, node: &str, reason: DrainBlockerReason) -> DrainBlocker {
+    let is_it = |blocker: &&DrainBlocker| !blocker.stuck && blocker.reason == reason.as_str();
+    let of = |status: &NodeEvacuationStatus| status.blockers.iter().any(|blocker| is_it(&blocker));
+    let found = until(scene, node, &format!("{reason:?} holds a pod for a while"), of).await;
+    found.blockers.into_iter().find(|blocker| is_it(&blocker)).unwrap()
 }
 
 /// Waits until a node is drained.

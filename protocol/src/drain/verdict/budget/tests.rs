@@ -59,11 +59,6 @@ fn a_budget_is_stuck_only_when_no_pod_can_make_room_in_it() {
             "Evicting -",
         ),
         (
-            "no pod is expected yet",
-            held(&healthy, &evicting(), &[budget(0, 0, 0, 0, json!({}))], &[]),
-            "Blocked BudgetExhausted PodDisruptionBudget/db slow 0 -",
-        ),
-        (
             "no pod is counted, because none has a controller",
             held(&bare, &evicting(), &[budget(0, 1, 0, 0, json!({}))], &[]),
             "Blocked BudgetNotComputed PodDisruptionBudget/db stuck 0 -",
@@ -87,6 +82,45 @@ fn a_budget_is_stuck_only_when_no_pod_can_make_room_in_it() {
             "the budget could not be computed before its last change",
             held(&healthy, &evicting(), &[sync_failed(1)], &[]),
             "Blocked BudgetExhausted PodDisruptionBudget/db slow 0 -",
+        ),
+    ];
+    for (what, judgement, expected) in table {
+        assert_eq!(line(&judgement), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_budget_without_a_limit_is_stuck_and_one_whose_pod_ends_by_itself_is_not() {
+    let healthy = pod(json!({}));
+    let bare = pod(json!({"metadata": {"ownerReferences": []}}));
+    let worker = pod(json!({"spec": {"restartPolicy": "OnFailure"}}));
+    let without_limit = || json!({"spec": {"maxUnavailable": null}});
+    let none = || budget(0, 3, 3, 3, json!({}));
+    let table = [
+        (
+            "the owner is scaled to 0",
+            held(&healthy, &evicting(), &[budget(0, 1, 0, 0, json!({}))], &[]),
+            "Blocked BudgetAllowsNone PodDisruptionBudget/db stuck 0 -",
+        ),
+        (
+            "neither limit",
+            held(&healthy, &evicting(), &[budget(0, 3, 0, 0, without_limit())], &[]),
+            "Blocked BudgetAllowsNone PodDisruptionBudget/db stuck 0 -",
+        ),
+        (
+            "neither limit, and no controller",
+            held(&bare, &evicting(), &[budget(0, 3, 0, 0, without_limit())], &[]),
+            "Blocked BudgetAllowsNone PodDisruptionBudget/db stuck 0 -",
+        ),
+        (
+            "no room ever, and the pod ends by itself",
+            held(&worker, &evicting(), &[none()], &[]),
+            "Blocked BudgetAllowsNone PodDisruptionBudget/db slow 0 -",
+        ),
+        (
+            "two budgets, and the pod ends by itself",
+            held(&worker, &evicting(), &[none(), exhausted()], &[]),
+            "Blocked MultipleBudgets PodDisruptionBudget/db slow 0 -",
         ),
     ];
     for (what, judgement, expected) in table {

@@ -62,7 +62,7 @@ async fn a_deadline_that_deletes_gets_past_a_budget_that_needs_every_replica() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_budget_of_pods_without_scale_is_stuck_until_it_counts_from_below() {
+async fn a_budget_of_pods_without_scale_is_named_until_it_counts_from_below() {
     let stage = Stage::new("noscale", 1).await;
     let job = json!({
         "metadata": {"name": "batch"},
@@ -81,10 +81,11 @@ async fn a_budget_of_pods_without_scale_is_stuck_until_it_counts_from_below() {
     let pod = stage.scene.only_pod("batch", None).await;
     stage.budget("guard", "batch", json!({"maxUnavailable": 1})).await;
     stage.drain("d", &[0], json!({})).await;
-    let found = stage.blocked("d", DrainBlockerReason::BudgetNotComputed, true).await;
+    let found = stage.blocked("d", DrainBlockerReason::BudgetNotComputed, false).await;
     found.concerns(&[&pod], "PodDisruptionBudget/guard").says(&[
         "cannot compute budget guard",
         "does not implement the scale subresource",
+        "nothing is needed if the pod ends by itself",
         "minAvailable with a number",
     ]);
     assert_eq!(found.blocker.owner.as_deref(), Some("Job/batch"));
