@@ -168,7 +168,8 @@ fn status(call: &Call, reply: Reply) -> Status {
             kind: "pods".to_owned(),
             uid: String::new(),
             causes: vec![cause],
-            retry_after_seconds: reply.retry_after_seconds,
+            // A client of Kubernetes would repeat a dry run until it is told the same ten times.
+            retry_after_seconds: if call.dry_run { 0 } else { reply.retry_after_seconds },
         }),
         ..Status::default()
     }
@@ -249,6 +250,14 @@ mod tests {
         assert_eq!(sent["response"]["status"]["code"], 429);
         assert_eq!(sent["response"]["status"]["details"]["retryAfterSeconds"], 1);
         assert_eq!(sent["response"]["status"]["details"]["causes"][0]["reason"], "TooManyCalls");
+        let dry_run = Call { dry_run: true, ..call.clone() };
+        let waits = reply(&request, &dry_run, Answer::Wait(Reply::busy(&dry_run, 1)));
+        let sent = serde_json::to_value(&waits).unwrap();
+        assert_eq!(
+            sent["response"]["status"]["details"]["retryAfterSeconds"],
+            Value::Null,
+            "nothing changes"
+        );
         let passes = reply(&request, &call, Answer::Pass(Pass::Unregistered));
         let sent = serde_json::to_value(&passes).unwrap();
         assert_eq!(sent["response"]["allowed"], true);

@@ -138,6 +138,10 @@ async fn a_dry_run_is_judged_and_creates_nothing() {
     assert_has(&drained.stderr, &["its responders would be asked first (dry run)"]);
     let deleted = run(stage.kubectl(&["delete", "pod", "plain", "--dry-run=server"])).await;
     assert!(deleted.success(), "{deleted:?}");
+    let deleted = run(stage.kubectl(&["delete", "pod", "app", "--dry-run=server"])).await;
+    assert!(!deleted.success());
+    assert_has(&deleted.stderr, &["its responders would be asked first (dry run)"]);
+    assert_eq!(stage.deletions("app").len(), 1, "kubectl does not try again");
     assert!(stage.all_evacuations().await.is_empty());
     assert!(stage.stays(&pod).await && stage.stays(&plain).await);
 }
