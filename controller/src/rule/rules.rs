@@ -120,8 +120,12 @@ impl Rules {
         true
     }
 
-    /// Publishes an Event when the rule begins to hold nodes back.
+    /// Publishes an Event when the rule begins to hold nodes back, and for each notice that cannot be read.
     fn announce(&self, plan: &RulePlan<'_>) {
+        for unread in &plan.unread {
+            let notice = Notice::warning("NoticeUnread", unread.clone());
+            self.events.send_about(plan.rule.object_ref(&()), notice);
+        }
         let holds = |status: &NodeEvacuationRuleStatus| {
             let condition = status.conditions.iter().find(|condition| condition.type_ == RULE_HOLDS_BACK);
             condition

@@ -1,6 +1,6 @@
 //! The deadline of a marked node, read from its notice.
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDateTime, SecondsFormat, Utc};
 use evacuation_api::{NodeEvacuation, NoticeDeadline, NoticeTime, from_condition_time};
 use k8s_openapi::api::core::v1::Node;
 
@@ -80,17 +80,50 @@ fn read(from: &NoticeTime, node: &Node) -> Result<DateTime<Utc>, String> {
     let value = value.ok_or_else(|| format!("the node has no {place} with the time of the notice"))?;
     parse(value).ok_or_else(|| {
         let shown: String = value.chars().take(64).collect();
-        format!("{place}: {shown:?} is no time such as 2026-11-20T22:00:00Z, and no seconds since 1970")
+        let zone = if has_no_zone(value.trim()) { " with a time zone" } else { "" };
+        format!("{place}: {shown:?} is no time{zone} such as 2026-11-20T22:00:00Z, and no seconds since 1970")
     })
 }
 
-/// Returns the time of an RFC 3339 text or of a number of seconds since 1970.
+/// Formats of a time with its zone besides RFC 3339 and RFC 2822, which holds the date of RFC 9110: ISO 8601
+/// as Python and Java write it, and the text of a time in Go.
+const WITH_ZONE: [&str; 4] = [
+    "%Y-%m-%dT%H:%M:%S%.f%#z",
+    "%Y-%m-%d %H:%M:%S%.f%#z",
+    "%Y-%m-%d %H:%M:%S%.f %z",
+    "%Y-%m-%d %H:%M:%S%.f %z UTC",
+];
+/// Formats of a time in UTC: the obsolete dates of RFC 9110, and that of date(1).
+const IN_UTC: [&str; 3] =
+    ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S UTC %Y", "%a %b %e %H:%M:%S GMT %Y"];
+/// Formats without a zone.
+const WITHOUT_ZONE: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f"];
+/// From this number on, seconds since 1970 are milliseconds, and so on by thousands: in seconds it is the
+/// year 5138, in milliseconds 1973.
+const MILLISECONDS: f64 = 1e11;
+
+/// Returns the time of a text, or of a number of seconds or of a fraction of a second since 1970.
 pub(crate) fn parse(value: &str) -> Option<DateTime<Utc>> {
-    if let Ok(time) = DateTime::parse_from_rfc3339(value.trim()) {
-        return Some(time.with_timezone(&Utc));
-    }
-    let seconds: i64 = value.trim().parse().ok()?;
-    DateTime::UNIX_EPOCH.checked_add_signed(TimeDelta::try_seconds(seconds)?)
+    let value = value.trim();
+    let known = DateTime::parse_from_rfc3339(value).or_else(|_| DateTime::parse_from_rfc2822(value)).ok();
+    let of_zone = || WITH_ZONE.iter().find_map(|format| DateTime::parse_from_str(value, format).ok());
+    let utc = || IN_UTC.iter().find_map(|format| NaiveDateTime::parse_from_str(value, format).ok());
+    let time = known.or_else(of_zone).map(|time| time.to_utc());
+    time.or_else(|| utc().map(|time| time.and_utc())).or_else(|| since_1970(value))
+}
+
+fn since_1970(value: &str) -> Option<DateTime<Utc>> {
+    let number: f64 = value.parse().ok().filter(|number: &f64| number.is_finite())?;
+    let units = [1.0, 1e3, 1e6, 1e9];
+    let seconds = units.map(|unit| number / unit).into_iter().find(|seconds| seconds.abs() < MILLISECONDS)?;
+    // Exact to a millisecond, which is more than anybody waits for.
+    #[allow(clippy::cast_possible_truncation, reason = "it is below 1e14")]
+    let milliseconds = (seconds * 1e3).round() as i64;
+    DateTime::from_timestamp_millis(milliseconds)
+}
+
+fn has_no_zone(value: &str) -> bool {
+    WITHOUT_ZONE.iter().any(|format| NaiveDateTime::parse_from_str(value, format).is_ok())
 }
 
 #[cfg(test)]
@@ -100,15 +133,31 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_time_is_rfc_3339_or_seconds_since_1970() {
+    fn a_time_is_read_in_the_forms_that_programs_write() {
         for (text, time) in [
             ("2024-10-04T00:01:00Z", Some(at(60))),
             ("2024-10-04T02:01:00+02:00", Some(at(60))),
             ("1728000060", Some(at(60))),
             (" 1728000060 ", Some(at(60))),
+            ("1728000060.0", Some(at(60))),
+            ("1728000060000", Some(at(60))),
+            ("1728000060000000", Some(at(60))),
+            ("1728000060000000000", Some(at(60))),
+            ("2024-10-04T00:01:00+0000", Some(at(60))),
+            ("2024-10-04T02:01:00.000+0200", Some(at(60))),
+            ("2024-10-04 00:01:00Z", Some(at(60))),
+            ("2024-10-04 02:01:00 +0200", Some(at(60))),
+            ("2024-10-04 00:01:00 +0000 UTC", Some(at(60))),
+            ("Fri, 04 Oct 2024 00:01:00 GMT", Some(at(60))),
+            ("Fri, 4 Oct 2024 02:01:00 +0200", Some(at(60))),
+            ("Friday, 04-Oct-24 00:01:00 GMT", Some(at(60))),
+            ("Fri Oct  4 00:01:00 UTC 2024", Some(at(60))),
+            ("2024-10-04T00:01:00", None),
+            ("2024-10-04", None),
+            ("nan", None),
             ("soon", None),
             ("", None),
-            ("99999999999999999999", None),
+            ("1e30", None),
         ] {
             assert_eq!(parse(text), time, "{text:?}");
         }
@@ -117,7 +166,7 @@ mod tests {
     #[test]
     fn the_earlier_of_the_notices_time_and_the_counted_one_counts_less_the_reserve() {
         let node: Node = serde_json::from_value(json!({
-            "metadata": {"annotations": {"at": "2024-10-04T00:02:00Z", "bad": "soon", "old": "2024-10-04T00:00:09Z", "milliseconds": "1728000060000"}, "labels": {"l": "1728000030"}},
+            "metadata": {"annotations": {"at": "2024-10-04T00:02:00Z", "bad": "soon", "old": "2024-10-04T00:00:09Z", "milliseconds": "1728000060000", "local": "2024-10-04T00:02:00", "far": "4000000000"}, "labels": {"l": "1728000030"}},
             "spec": {"taints": [{"key": "t", "value": "1728000040", "effect": "NoSchedule"}]},
         }))
         .unwrap();
@@ -139,9 +188,15 @@ mod tests {
                 Some("the notice's time 2024-10-04T00:00:09Z is before"),
             ),
             (
-                json!({"from": {"annotation": "milliseconds"}, "afterSeconds": 60}),
+                json!({"from": {"annotation": "far"}, "afterSeconds": 60}),
                 Some(at(70)),
-                Some("the notice's time +56728"),
+                Some("the notice's time 2096"),
+            ),
+            (json!({"from": {"annotation": "milliseconds"}}), Some(at(60)), None),
+            (
+                json!({"from": {"annotation": "local"}}),
+                None,
+                Some("annotation local: \"2024-10-04T00:02:00\" is no time with a time zone such as"),
             ),
         ];
         for (wanted, time, problem) in table {

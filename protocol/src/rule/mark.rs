@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    ConditionPattern, KeyPattern, NodeEvacuationRule, NodeMarkPattern, TaintPattern, from_condition_time,
+    ConditionPattern, KeyPattern, MarkedNode, NodeEvacuationRule, NodeMarkPattern, TaintPattern,
+    from_condition_time,
 };
 use k8s_openapi::api::core::v1::Node;
 
@@ -26,10 +27,19 @@ pub(super) struct Marks {
     pub(super) now: Vec<Mark>,
     /// Time at which a condition will have lasted long enough.
     pub(super) next: Option<DateTime<Utc>>,
+    /// The first condition that does not tell since when it is true and has not been seen for long enough,
+    /// and the time at which it will have been.
+    pub(super) seen: Option<(Mark, DateTime<Utc>)>,
 }
 
-/// Returns the marks of a node that the rule names. A rule is made for the nodes of its selector.
-pub(super) fn marks_of(rule: &NodeEvacuationRule, node: &Node, now: DateTime<Utc>) -> Marks {
+/// Returns the marks of a node that the rule names. A rule is made for the nodes of its selector. `known` is
+/// the node's entry in the rule's status, which remembers since when a condition without a time was seen.
+pub(super) fn marks_of(
+    rule: &NodeEvacuationRule,
+    node: &Node,
+    known: Option<&MarkedNode>,
+    now: DateTime<Utc>,
+) -> Marks {
     let labels = node.metadata.labels.clone().unwrap_or_default();
     let mut marks = Marks::default();
     if rule.spec.node_selector.as_ref().is_some_and(|selector| !selects(selector, &labels)) {
@@ -37,10 +47,19 @@ pub(super) fn marks_of(rule: &NodeEvacuationRule, node: &Node, now: DateTime<Utc
     }
     for pattern in &rule.spec.marks {
         let Some(Seen { since, lasts }) = find(pattern, node) else { continue };
+        let text = pattern.text();
+        let is_timeless = since.is_none() && lasts > 0;
+        let seen = || known.filter(|known| known.mark == text).map_or(now, |known| known.since.0);
+        let since = if is_timeless { Some(seen()) } else { since };
         let from = since.map(|since| after(since, lasts));
         match from.filter(|from| *from > now) {
-            Some(later) => marks.next = crate::time::sooner(marks.next, Some(later)),
-            None => marks.now.push(Mark { text: pattern.text(), since }),
+            Some(later) => {
+                marks.next = crate::time::sooner(marks.next, Some(later));
+                if is_timeless {
+                    marks.seen.get_or_insert((Mark { text, since }, later));
+                }
+            }
+            None => marks.now.push(Mark { text, since }),
         }
     }
     marks
@@ -88,6 +107,8 @@ fn find_condition(pattern: &ConditionPattern, node: &Node) -> Option<Seen> {
         .find(|known| known.type_ == pattern.type_ && known.status == pattern.status())
         .filter(|known| !is_own_condition(known))?;
     let since = known.last_transition_time.as_ref().map(from_condition_time);
+    // Go writes the time that nobody set as that of the year 1.
+    let since = since.filter(|since| *since > DateTime::UNIX_EPOCH);
     Some(Seen { since, lasts: pattern.for_seconds.unwrap_or_default() })
 }
 

@@ -45,6 +45,8 @@ pub struct RulePlan<'a> {
     pub status: NodeEvacuationRuleStatus,
     /// The acts, to be done after the status is written.
     pub acts: Vec<RuleAct<'a>>,
+    /// Notices whose time cannot be read, in words, of which the stored status does not tell.
+    pub unread: Vec<String>,
     /// Time of the next plan, when nothing else asks for one.
     pub wake_at: Option<DateTime<Utc>>,
 }
@@ -94,5 +96,11 @@ fn close_all<'a>(world: &RuleWorld<'a>, rule: &'a NodeEvacuationRule) -> RulePla
     } else {
         own.into_iter().filter(|drain| is_open(drain)).map(RuleAct::Close).collect()
     };
-    RulePlan { rule, status: rule.status.clone().unwrap_or_default(), acts, wake_at: None }
+    RulePlan {
+        rule,
+        status: rule.status.clone().unwrap_or_default(),
+        acts,
+        unread: Vec::new(),
+        wake_at: None,
+    }
 }

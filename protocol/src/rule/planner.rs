@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{
     DrainConditionType, MAX_DRAINED_NODES, MarkedNode, MarkedNodePhase, NodeEvacuation, NodeEvacuationRule,
     nodes_allowed,
@@ -35,7 +35,19 @@ pub(super) struct Planner<'w, 'a> {
     stored: BTreeMap<&'a str, &'a MarkedNode>,
     allowed: usize,
     acts: Vec<RuleAct<'a>>,
+    unread: Vec<String>,
     wake_at: Option<DateTime<Utc>>,
+}
+
+/// The nodes of a rule.
+#[derive(Default)]
+struct Marked<'a> {
+    /// Those with a mark: those that are known first, then the longest marked.
+    nodes: Vec<(&'a Node, MarkedNode)>,
+    /// Those with only a condition that is to be seen for longer.
+    seen: Vec<MarkedNode>,
+    /// Time at which another will have a mark.
+    next: Option<DateTime<Utc>>,
 }
 
 impl<'w, 'a> Planner<'w, 'a> {
@@ -47,44 +59,61 @@ impl<'w, 'a> Planner<'w, 'a> {
         let limit = rule.spec.max_nodes.as_ref();
         // The server fills the limit in.
         let allowed = limit.and_then(|limit| nodes_allowed(limit, world.nodes.len())).unwrap_or(1);
-        Self { world, rule, now, own, stored, allowed, acts: Vec::new(), wake_at: None }
+        Self { world, rule, now, own, stored, allowed, acts: Vec::new(), unread: Vec::new(), wake_at: None }
     }
 
     /// Returns the plan. `drained` are the nodes under the drains of rules; the plan adds to them.
     pub(super) fn plan(mut self, drained: &mut BTreeSet<&'a str>) -> RulePlan<'a> {
-        let (marked, wake_at) = self.marked();
-        let left_over = marked.len().saturating_sub(MAX_DRAINED_NODES);
-        let marked: Vec<_> = marked.into_iter().take(MAX_DRAINED_NODES).collect();
-        let nodes: Vec<MarkedNode> =
-            marked.into_iter().map(|(node, entry)| self.continue_with(node, entry, drained)).collect();
-        let wake_at = sooner(wake_at, self.wake_at);
+        let marked = self.marked();
+        let left_over = marked.nodes.len().saturating_sub(MAX_DRAINED_NODES);
+        let drainable: Vec<_> = marked.nodes.into_iter().take(MAX_DRAINED_NODES).collect();
+        let mut nodes: Vec<MarkedNode> =
+            drainable.into_iter().map(|(node, entry)| self.continue_with(node, entry, drained)).collect();
+        let wake_at = sooner(marked.next, self.wake_at);
         let kept: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         let unmarked = self.own.iter().filter(|(name, drain)| !kept.contains(*name) && is_open(drain));
         let closes = unmarked.map(|(_, drain)| RuleAct::Close(drain));
         let acts = self.acts.into_iter().chain(closes).collect();
+        nodes.extend(marked.seen.into_iter().take(MAX_DRAINED_NODES.saturating_sub(nodes.len())));
         let status = report(self.rule, nodes, left_over, self.allowed, self.now);
-        RulePlan { rule: self.rule, status, acts, wake_at }
+        RulePlan { rule: self.rule, status, acts, unread: self.unread, wake_at }
     }
 
-    /// Returns the nodes with a mark: those that are known first, then the longest marked. Also returns the
-    /// time at which another node will have one.
-    fn marked(&self) -> (Vec<(&'a Node, MarkedNode)>, Option<DateTime<Utc>>) {
-        let mut wake_at = None;
-        let mut marked = Vec::new();
+    /// Returns the nodes that have a mark, or will have one.
+    fn marked(&self) -> Marked<'a> {
+        let mut all = Marked::default();
         for node in &self.world.nodes {
-            let found = marks_of(self.rule, node, self.now);
-            wake_at = sooner(wake_at, found.next);
-            marked.extend(self.entry(node, found.now).map(|entry| (*node, entry)));
+            let found = marks_of(self.rule, node, self.known(node), self.now);
+            all.next = sooner(all.next, found.next);
+            if found.now.is_empty() {
+                all.seen.extend(found.seen.and_then(|(mark, due)| {
+                    let message = format!(
+                        "the condition has no lastTransitionTime, and counts as true since it was first seen: \
+                         waits until {}",
+                        due.to_rfc3339_opts(SecondsFormat::Secs, true)
+                    );
+                    let (phase, message) = (MarkedNodePhase::Pending, Some(message));
+                    let entry = self.entry(node, vec![mark])?;
+                    Some(MarkedNode { phase, message, node_evacuation: None, ..entry })
+                }));
+            }
+            all.nodes.extend(self.entry(node, found.now).map(|entry| (*node, entry)));
         }
         let is_new = |entry: &MarkedNode| !self.stored.contains_key(entry.name.as_str());
-        marked.sort_by_cached_key(|(_, entry)| (is_new(entry), entry.since, entry.name.clone()));
-        (marked, wake_at)
+        all.nodes.sort_by_cached_key(|(_, entry)| (is_new(entry), entry.since, entry.name.clone()));
+        all
+    }
+
+    /// Returns the entry of a node in the stored status.
+    fn known(&self, node: &Node) -> Option<&'a MarkedNode> {
+        let known = self.stored.get(node.metadata.name.as_deref()?)?;
+        Some(*known).filter(|known| known.uid == node.metadata.uid)
     }
 
     /// Returns the entry of a node with marks: the stored one while its mark is still there.
     fn entry(&self, node: &Node, marks: Vec<Mark>) -> Option<MarkedNode> {
         let name = node.metadata.name.as_deref()?;
-        let known = self.stored.get(name).filter(|known| known.uid == node.metadata.uid);
+        let known = self.known(node);
         let same = known.and_then(|known| marks.iter().find(|mark| mark.text == known.mark));
         let Mark { text: mark, since } = same.cloned().or_else(|| marks.into_iter().next())?;
         let seen = known.filter(|known| known.mark == mark).map(|known| known.since);
@@ -132,6 +161,10 @@ impl<'w, 'a> Planner<'w, 'a> {
             }
             (None, None) => self.open(node, &entry, drained),
         };
+        let is_told = self.known(node).is_some_and(|known| known.message == problem);
+        if let Some(problem) = problem.as_ref().filter(|_| !is_told) {
+            self.unread.push(format!("node {}: {problem}", entry.name));
+        }
         entry.phase = phase;
         entry.message = message.or(problem);
         entry

@@ -346,6 +346,30 @@ fn a_condition_must_last_and_the_plan_wakes_when_it_has() {
 }
 
 #[test]
+fn a_condition_without_a_time_counts_from_when_it_is_first_seen() {
+    let marks = json!([{"condition": {"type": "KernelDeadlock", "forSeconds": 20}}]);
+    for time in [json!(null), json!("0001-01-01T00:00:00Z")] {
+        let mut cluster = Cluster::new(1, &json!({"marks": marks}));
+        let blocked = json!({"type": "KernelDeadlock", "status": "True", "lastTransitionTime": time});
+        let blocked = node("n0", &json!({"status": {"conditions": [blocked]}}));
+        let healthy = std::mem::replace(&mut cluster.nodes[0], blocked.clone());
+        assert_eq!(cluster.step(100), [] as [&str; 0], "{time}");
+        assert_eq!(cluster.phases(), ["n0 Pending"]);
+        let seen = &cluster.rules[0].status.as_ref().unwrap().nodes[0];
+        assert_eq!(seen.since.0, at(100));
+        assert!(seen.message.as_ref().unwrap().contains("waits until 2024-10-04T00:02:00Z"), "{seen:?}");
+        assert_eq!(cluster.step(119), [] as [&str; 0]);
+        cluster.nodes[0] = healthy;
+        cluster.step(119);
+        assert_eq!(cluster.phases(), [] as [&str; 0], "it went away");
+        cluster.nodes[0] = blocked;
+        cluster.step(120);
+        assert_eq!(cluster.step(139), [] as [&str; 0], "it is seen anew");
+        assert_eq!(cluster.step(140), ["open spot.n0 None"], "{time}");
+    }
+}
+
+#[test]
 fn a_condition_that_a_drain_wrote_is_no_mark() {
     let marks = json!([{"condition": {"type": "MaintenancePlanned"}}]);
     let mut cluster = Cluster::new(2, &json!({"marks": marks}));
