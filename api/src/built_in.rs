@@ -10,6 +10,9 @@ pub const RELEASED_ANNOTATION: &str = "surge.evacuation.dev/released";
 /// Annotation with the time that a pod's replacement may take to be ready, in seconds; 600 by default.
 pub const REPLACEMENT_TIMEOUT_ANNOTATION: &str = "surge.evacuation.dev/timeout-seconds";
 
+/// Annotation of a pod that must not run beside its replacement: `true`.
+pub const ONE_AT_A_TIME_ANNOTATION: &str = "surge.evacuation.dev/one-at-a-time";
+
 /// Names of the responders that the controller plays. Other names of the project's domain are rejected.
 pub const BUILT_IN_RESPONDERS: &[&str] = &[REPLACEMENT_RESPONDER, GATE_RESPONDER, MIGRATE_RESPONDER];
 

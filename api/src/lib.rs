@@ -33,9 +33,9 @@ mod window_calendar;
 pub use built_in::{
     BUILT_IN_RESPONDERS, DRAIN_REQUEST_FINALIZER, EXCLUDED_ANNOTATION, EXCLUDED_LABEL, GATE_ASKED_ANNOTATION,
     GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION, GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION,
-    GATE_RESPONDER, MIGRATE_RESPONDER, NODE_MAINTENANCE_FINALIZER, REFRESH_AFTER_ANNOTATION,
-    REFRESH_AFTER_RESTARTS_ANNOTATION, REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION,
-    REPLACEMENT_RESPONDER, REPLACEMENT_TIMEOUT_ANNOTATION, is_unknown_built_in,
+    GATE_RESPONDER, MIGRATE_RESPONDER, NODE_MAINTENANCE_FINALIZER, ONE_AT_A_TIME_ANNOTATION,
+    REFRESH_AFTER_ANNOTATION, REFRESH_AFTER_RESTARTS_ANNOTATION, REFRESH_ENABLED_ANNOTATION,
+    RELEASED_ANNOTATION, REPLACEMENT_RESPONDER, REPLACEMENT_TIMEOUT_ANNOTATION, is_unknown_built_in,
 };
 pub use condition::{
     BlockedReason, ConditionReason, ConditionType, DrainBlockerReason, DrainConditionType, EvacuatedReason,
@@ -76,7 +76,8 @@ pub use node_evacuation_status::{
 pub use owner_groups::{OWNER_GROUPS_ANNOTATION, OwnerGroups};
 pub use pod_annotations::{
     AnnotationProblem, AnnotationValueError, POD_ANNOTATIONS, annotation_problems, is_own_annotation,
-    parse_duration, parse_refresh_after_restarts, parse_refresh_enabled, parse_replacement_timeout,
+    parse_duration, parse_one_at_a_time, parse_refresh_after_restarts, parse_refresh_enabled,
+    parse_replacement_timeout,
 };
 pub use registration_problems::RegistrationProblems;
 pub use requester::{DeadlineAction, RefusalPolicy, Requester, RequesterKey};

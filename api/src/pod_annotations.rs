@@ -6,15 +6,16 @@ use chrono::TimeDelta;
 
 use crate::{
     DOMAIN, GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION,
-    GATE_OPEN_ANNOTATION, REFRESH_AFTER_ANNOTATION, REFRESH_AFTER_RESTARTS_ANNOTATION,
-    REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION, REPLACEMENT_TIMEOUT_ANNOTATION, RESPONDERS_ANNOTATION,
-    names::is_own_domain, parse_responders,
+    GATE_OPEN_ANNOTATION, ONE_AT_A_TIME_ANNOTATION, REFRESH_AFTER_ANNOTATION,
+    REFRESH_AFTER_RESTARTS_ANNOTATION, REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION,
+    REPLACEMENT_TIMEOUT_ANNOTATION, RESPONDERS_ANNOTATION, names::is_own_domain, parse_responders,
 };
 
 /// The annotations of pods that the project reads.
-pub const POD_ANNOTATIONS: [&str; 10] = [
+pub const POD_ANNOTATIONS: [&str; 11] = [
     RESPONDERS_ANNOTATION,
     REPLACEMENT_TIMEOUT_ANNOTATION,
+    ONE_AT_A_TIME_ANNOTATION,
     GATE_OPEN_ANNOTATION,
     GATE_MESSAGE_ANNOTATION,
     GATE_CONDITION_TYPE_ANNOTATION,
@@ -47,6 +48,11 @@ pub fn parse_replacement_timeout(text: &str) -> Result<i64, AnnotationValueError
         Ok(seconds) if (1..=MAX_DURATION_SECONDS).contains(&seconds) => Ok(seconds),
         _ => refuse(text, "is not a whole number of seconds, of at least 1"),
     }
+}
+
+/// Reads [`ONE_AT_A_TIME_ANNOTATION`].
+pub fn parse_one_at_a_time(text: &str) -> Result<bool, AnnotationValueError> {
+    true_or_false(text)
 }
 
 /// Reads [`REFRESH_ENABLED_ANNOTATION`].
@@ -140,6 +146,7 @@ fn problems_of(key: &str, value: &str) -> Vec<String> {
     match key {
         RESPONDERS_ANNOTATION => responder_problems(value),
         REPLACEMENT_TIMEOUT_ANNOTATION => one(parse_replacement_timeout(value).err()),
+        ONE_AT_A_TIME_ANNOTATION => one(parse_one_at_a_time(value).err()),
         GATE_OPEN_ANNOTATION => one(true_or_false(value).err()),
         REFRESH_ENABLED_ANNOTATION => one(parse_refresh_enabled(value).err()),
         REFRESH_AFTER_RESTARTS_ANNOTATION => one(parse_refresh_after_restarts(value).err()),
@@ -177,6 +184,7 @@ mod tests {
                 "ten",
                 "\"ten\" is not a whole number of seconds, of at least 1",
             ),
+            ("surge.evacuation.dev/one-at-a-time", "true", "1", "\"1\" is neither true nor false"),
             ("gate.evacuation.dev/open", "false", "yes", "\"yes\" is neither true nor false"),
             ("refresh.evacuation.dev/enabled", "true", "no", "\"no\" is neither true nor false"),
             ("refresh.evacuation.dev/after-restarts", "5", "0", "\"0\" is not a whole number of at least 1"),

@@ -5,19 +5,23 @@ use std::sync::Arc;
 use evacuation_api::Evacuation;
 use k8s_openapi::{
     api::{
-        apps::v1::ReplicaSet,
-        core::v1::{Pod, Service},
+        apps::v1::{Deployment, ReplicaSet},
+        core::v1::{PersistentVolumeClaim, Pod, Service},
     },
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube::{Api, Client, api::ListParams};
 
 use super::{
+    alone::{claims_of, reason},
     group::Group,
     record::{Label, Record},
     release::{Obstacle, Selecting, label, owner},
 };
 use crate::cluster::{CallError, Cluster, ObjectKey, View, call, controller_of, evacuations};
+
+/// Maximum number of claims of a pod that are read. Nodes attach fewer volumes of one pod.
+const MAX_CLAIMS: usize = 64;
 
 /// Reader of the objects around a pod.
 pub(super) struct Lookup {
@@ -57,6 +61,9 @@ impl Lookup {
         let Some(set) = set.filter(|set| set.metadata.deletion_timestamp.is_none()) else {
             return Ok(Err(Obstacle::Gone(owner.name)));
         };
+        if let Some(reason) = self.alone(key, pod, &set).await? {
+            return Ok(Err(Obstacle::Alone(reason)));
+        }
         let api: Api<Service> = Api::namespaced(self.client.clone(), &key.namespace);
         let action = format!("list the services of namespace {}", key.namespace);
         let services = call(action, api.list(&ListParams::default())).await?.items;
@@ -71,6 +78,26 @@ impl Lookup {
             })
         }));
         Ok(label(pod, &set, &others).map(|label| (label, owner)))
+    }
+
+    /// Returns the reason for which no second pod may run beside a pod of that ReplicaSet.
+    async fn alone(&self, key: &ObjectKey, pod: &Pod, set: &ReplicaSet) -> Result<Option<String>, CallError> {
+        let namespace = &key.namespace;
+        let owner =
+            set.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+        let owner = owner.filter(|owner| owner.kind == "Deployment" && owner.api_version == "apps/v1");
+        let mut deployment = None;
+        if let Some(OwnerReference { name, .. }) = owner {
+            let api: Api<Deployment> = Api::namespaced(self.client.clone(), namespace);
+            deployment = call(format!("read deployment {namespace}/{name}"), api.get_opt(name)).await?;
+        }
+        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), namespace);
+        let mut claims = Vec::new();
+        for name in claims_of(set).iter().take(MAX_CLAIMS) {
+            let action = format!("read persistentvolumeclaim {namespace}/{name}");
+            claims.extend(call(action, api.get_opt(name)).await?);
+        }
+        Ok(reason(pod, set, deployment.as_ref(), &claims))
     }
 
     /// Reads the ReplicaSet of a record, with its pods from the index. `None` when it is gone.

@@ -15,6 +15,7 @@
 //! A ReplicaSet prefers to delete a pod that is not ready, whatever it costs. A pod that is given back and
 //! not ready goes if its replacement is ready.
 
+mod alone;
 mod group;
 mod look;
 mod plan;

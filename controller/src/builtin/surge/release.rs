@@ -35,6 +35,9 @@ pub(super) enum Obstacle {
         /// The controller's name.
         name: String,
     },
+    /// Its owner wants no two pods at once.
+    #[error("no second pod may run beside it, because {0}")]
+    Alone(String),
     /// The ReplicaSet is gone or being deleted.
     #[error("ReplicaSet {0} is gone or being deleted")]
     Gone(String),

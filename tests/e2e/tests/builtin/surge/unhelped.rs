@@ -1,8 +1,9 @@
 //! Pods that nobody can make a replacement for beside them.
 
 use evacuation_api::{Answer, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER};
-use evacuation_e2e::{PodSpec, Scene, scene::annotation};
-use k8s_openapi::api::apps::v1::StatefulSet;
+use evacuation_e2e::{PodSpec, Scene, scene::annotation, workload};
+use futures::future::join_all;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use serde_json::json;
 
 use crate::workload::Workload;
@@ -53,4 +54,51 @@ async fn a_pod_without_a_controller_is_accepted_with_the_reason() {
     let answer = scene.answered(&evacuation, Answer::Accept).await;
     assert!(answer.message.unwrap().contains("no controller recreates the pod"));
     scene.ends(&evacuation, "Evacuated Evicted").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_wants_one_pod_at_a_time_never_has_two() {
+    let scene = Scene::with("one", crate::options).await;
+    scene.register("built-in", REPLACEMENT_RESPONDER, json!({})).await;
+    let strategy = |strategy| json!({"spec": {"strategy": strategy}});
+    let template = |template| json!({"spec": {"template": template}});
+    let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
+    let port = json!([{"name": "app", "image": "app", "ports": [{"containerPort": 80, "hostPort": 18_080}]}]);
+    let said = json!({"surge.evacuation.dev/one-at-a-time": "true"});
+    let owners = [
+        ("recreate", strategy(json!({"type": "Recreate"})), "Deployment recreate has the strategy Recreate"),
+        ("no-surge", strategy(rolling), "Deployment no-surge has maxSurge 0"),
+        ("port", template(json!({"spec": {"containers": port}})), "it takes port 18080 of its node"),
+        ("said", template(json!({"metadata": {"annotations": said}})), "surge.evacuation.dev/one-at-a-time"),
+    ];
+    let asked = owners.map(|(name, patch, expected)| {
+        let scene = &scene;
+        async move {
+            let mut owner = workload(name, 1, &json!({}));
+            merge(&mut owner, patch);
+            scene.create::<Deployment>(owner).await;
+            let pod = scene.only_pod(name, None).await;
+            let evacuation = scene.evacuate(&pod).await;
+            let answer = scene.answered(&evacuation, Answer::Accept).await;
+            assert_eq!(answer.reason.as_deref(), Some("NoReplacement"), "{name}");
+            let message = answer.message.unwrap();
+            assert!(message.contains(expected), "{message}");
+            scene.ends(&evacuation, "Evacuated Evicted").await;
+            let next = scene.only_pod(name, Some(&pod)).await;
+            assert_eq!(annotation(&next, RELEASED_ANNOTATION), None);
+        }
+    });
+    join_all(asked).await;
+}
+
+/// Sets the fields of a patch.
+fn merge(into: &mut serde_json::Value, patch: serde_json::Value) {
+    match (into, patch) {
+        (serde_json::Value::Object(into), serde_json::Value::Object(patch)) => {
+            for (key, value) in patch {
+                merge(into.entry(key).or_insert(serde_json::Value::Null), value);
+            }
+        }
+        (into, patch) => *into = patch,
+    }
 }
