@@ -23,8 +23,8 @@ use crate::{
 
 /// Suites that run at once: each waits most of its time, for its cluster or for a limit of time.
 const AT_ONCE: usize = 3;
-/// Niceness of what runs beside the lane [`Lane::Timed`]. It gets a quarter of a core that one other program
-/// wants, so that it ends within its own limits on a busy machine.
+/// Niceness of what runs beside the suites. It gets a quarter of a core that one other program wants, so that
+/// it ends within its own limits on a busy machine.
 const BESIDE: i32 = 5;
 /// Maximum time of all doc tests.
 const DOC_TESTS_LIMIT: Duration = Duration::from_mins(15);
@@ -104,7 +104,7 @@ struct Run {
 }
 
 impl Run {
-    /// Builds and runs the tests, and `rest` beside the last of them. Returns what was left out, for a
+    /// Builds and runs the tests, and `rest` beside them. Returns what was left out, for a
     /// change.
     ///
     /// # Errors
@@ -132,16 +132,14 @@ impl Run {
         let runner = Runner { suites: &suites, selection, environment: &environment, patience };
         let load = Load::start(options.load);
         let has_doc_tests = matches!(runner.selection, Selection::All | Selection::Tests(_));
-        for _ in 0..options.repeat {
-            self.lane("tests without a cluster", &runner, Lane::Quick, AT_ONCE);
-            self.lane("end to end", &runner, Lane::EndToEnd, AT_ONCE);
-            if options.long {
-                self.lane("programs of others", &runner, Lane::Long, 1);
-            }
-        }
         self.beside(
             |run| {
                 for _ in 0..options.repeat {
+                    run.lane("tests without a cluster", &runner, Lane::Quick, AT_ONCE);
+                    run.lane("end to end", &runner, Lane::EndToEnd, AT_ONCE);
+                    if options.long {
+                        run.lane("programs of others", &runner, Lane::Long, 1);
+                    }
                     run.lane("end to end, timed", &runner, Lane::Timed, AT_ONCE);
                 }
             },
