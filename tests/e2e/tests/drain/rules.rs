@@ -7,6 +7,7 @@ use evacuation_e2e::{
     PlatformOptions, PodSpec, Scene,
     scene::{PATIENCE, quick},
 };
+use k8s_openapi::api::core::v1::Event;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -196,4 +197,49 @@ async fn a_storm_of_marks_drains_no_more_nodes_than_the_limit_also_over_a_change
     stage.rule_until("spot", "three nodes are held back", held).await;
     let drains = stage.drains().list(&kube::api::ListParams::default()).await.unwrap().items;
     assert_eq!(drains.len(), 2, "{drains:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_condition_without_a_time_counts_from_when_it_is_seen_and_a_date_of_http_is_a_deadline() {
+    let stage = Stage::new("timeless", 1).await;
+    let marks = json!([{"condition": {"type": "KernelDeadlock", "forSeconds": 5}}]);
+    let deadline = json!({"from": {"annotation": "example.com/at"}});
+    stage.rule("spot", json!({"marks": marks, "deadline": deadline})).await;
+    let at = chrono::Utc::now() + chrono::TimeDelta::hours(1);
+    let date = at.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    stage.mark(0, false, json!({"example.com/at": date})).await;
+    let blocked =
+        json!({"type": "KernelDeadlock", "status": "True", "reason": "Probe", "message": "blocked"});
+    let patch = Patch::Strategic(json!({"status": {"conditions": [blocked]}}));
+    stage.node_api().patch_status(&stage.nodes[0], &PatchParams::default(), &patch).await.unwrap();
+
+    let is_seen = |status: &NodeEvacuationRuleStatus| {
+        let message = status.nodes.first().and_then(|node| node.message.as_deref());
+        all(status, &[MarkedNodePhase::Pending]) && message.is_some_and(|m| m.contains("lastTransitionTime"))
+    };
+    let seen = stage.rule_until("spot", "the condition is seen", is_seen).await.nodes[0].since.0;
+    stage.rule_until("spot", "it is drained", |status| all(status, &[MarkedNodePhase::Drained])).await;
+    let drain = stage.drains().get(&stage.drain_of_rule("spot", 0)).await.unwrap();
+    let opened = evacuation_api::from_condition_time(drain.metadata.creation_timestamp.as_ref().unwrap());
+    // A creation has whole seconds.
+    assert!(opened > seen + chrono::TimeDelta::seconds(4), "seen at {seen}, drained at {opened}");
+    let left = drain.spec.requester.deadline_seconds.unwrap();
+    assert!((1800..=3600).contains(&left), "{left}");
+
+    stage.mark(0, false, json!({"example.com/at": "2026-11-26 12:00:00"})).await;
+    let events: Api<Event> = Api::namespaced(stage.scene.admin(), "default");
+    let name = stage.name("spot");
+    let told = eventually(PATIENCE, "an Event tells of the notice", || async {
+        let events = events.list(&kube::api::ListParams::default()).await?.items;
+        let is_it = |event: &&Event| {
+            event.reason.as_deref() == Some("NoticeUnread")
+                && event.involved_object.name.as_deref() == Some(name.as_str())
+        };
+        match events.iter().find(is_it) {
+            Some(event) => Ok(event.message.clone().unwrap_or_default()),
+            None => bail!("none"),
+        }
+    });
+    let told = told.await.unwrap();
+    assert!(told.contains("\"2026-11-26 12:00:00\" is no time with a time zone"), "{told}");
 }
