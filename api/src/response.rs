@@ -90,7 +90,8 @@ pub struct EvacuationResponseSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EvacuationResponseStatus {
-    /// Granted delay in seconds, for `Delay`. Less than requested when a limit cut it.
+    /// Granted delay in seconds, for `Delay`. Less than requested when a limit cut it. An endpoint gets at
+    /// least 10, to be reminded in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted_seconds: Option<i64>,
     /// End of the granted delay, for `Delay`.

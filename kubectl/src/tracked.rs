@@ -5,7 +5,7 @@ use evacuation_api::{
     Answer, ConditionType, DeadlineAction, Evacuation, EvacuationStatus, ResponderState, ResponderStatus,
 };
 use evacuation_client::End;
-use evacuation_protocol::{NO_VALID_ANSWER, NODE_UNREACHABLE, current_responder, state_word};
+use evacuation_protocol::{NO_VALID_ANSWER, NODE_UNREACHABLE, NOT_REACHED, current_responder, state_word};
 
 use crate::{moment::Now, next::Next, plain::plain};
 
@@ -152,11 +152,13 @@ impl Unanswered {
     /// Returns the responder and the reason in words.
     pub(crate) fn text(&self) -> String {
         match (self.cause, &self.problem) {
-            (Unheard::Silent(_), Some(problem)) => format!("responder {}: {problem}", self.responder),
+            (Unheard::Silent(_) | Unheard::Unreachable, Some(problem)) => {
+                format!("responder {}: {problem}", self.responder)
+            }
             (Unheard::Silent(seconds), None) => {
                 format!("responder {} was silent for {seconds} s", self.responder)
             }
-            (Unheard::Unreachable, _) => format!("responder {} could not be reached", self.responder),
+            (Unheard::Unreachable, None) => format!("responder {} could not be reached", self.responder),
             (Unheard::NotAsked, _) => format!("responder {} could not be asked", self.responder),
         }
     }
@@ -167,7 +169,9 @@ fn unanswered(responder: &ResponderStatus, status: &EvacuationStatus) -> Option<
         return None;
     }
     // An endpoint that was silent throughout has no other message than that.
-    let problem = responder.message.as_deref().filter(|message| message.starts_with(NO_VALID_ANSWER));
+    let is_problem =
+        |message: &&str| [NO_VALID_ANSWER, NOT_REACHED].iter().any(|start| message.starts_with(start));
+    let problem = responder.message.as_deref().filter(is_problem);
     let problem = problem.map(plain);
     let of = |cause| Some(Unanswered { responder: plain(&responder.name), cause, problem: problem.clone() });
     if responder.reason.as_deref() == Some(NODE_UNREACHABLE) {
@@ -176,17 +180,22 @@ fn unanswered(responder: &ResponderStatus, status: &EvacuationStatus) -> Option<
     let deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
     let forced =
         deadlines.filter(|d| d.reached && d.action != DeadlineAction::GiveUp).map(|d| d.time.0).min();
-    let asked = if responder.is_pushed() { responder.asked_time } else { responder.active_time };
+    let is_unreachable = responder.is_pushed() && responder.asked_time.is_none();
+    let tried = responder.asked_time.or(responder.unreachable_time);
+    let asked = if responder.is_pushed() { tried } else { responder.active_time };
     match (asked, forced) {
-        // Its endpoint accepted no question.
-        (None, _) if responder.is_pushed() && responder.active_time.is_some() => of(Unheard::Unreachable),
         (None, None) => of(Unheard::NotAsked),
         (None, Some(_)) => None,
         (Some(asked), forced) => {
             let expiry = TimeDelta::try_seconds(responder.timeout_seconds)
                 .and_then(|timeout| asked.0.checked_add_signed(timeout));
             let cut = forced.zip(expiry).is_some_and(|(forced, expiry)| forced < expiry);
-            if cut { None } else { of(Unheard::Silent(responder.timeout_seconds)) }
+            let cause = if is_unreachable {
+                Unheard::Unreachable
+            } else {
+                Unheard::Silent(responder.timeout_seconds)
+            };
+            if cut { None } else { of(cause) }
         }
     }
 }
@@ -278,9 +287,16 @@ mod tests {
             (json!({"reason": "NodeUnreachable"}), json!([]), vec!["responder self could not be reached"]),
             (json!({"activeTime": null}), json!([]), vec!["responder self could not be asked"]),
             (json!({"activeTime": null}), reached("2026-11-20T22:00:30Z"), vec![]),
+            (json!({"http": pushed}), reached("2026-11-20T22:00:30Z"), vec![]),
+            (json!({"http": pushed}), json!([]), vec!["responder self could not be asked"]),
             (
-                json!({"http": pushed}),
+                json!({"http": pushed, "unreachableTime": "2026-11-20T22:00:00Z"}),
                 reached("2026-11-20T22:00:30Z"),
+                vec![],
+            ),
+            (
+                json!({"http": pushed, "unreachableTime": "2026-11-20T22:00:00Z"}),
+                json!([]),
                 vec!["responder self could not be reached"],
             ),
             (
@@ -288,6 +304,12 @@ mod tests {
                        "message": "it gave no valid answer in 60 s: its reply does not count: 500"}),
                 json!([]),
                 vec!["responder self: it gave no valid answer in 60 s: its reply does not count: 500"],
+            ),
+            (
+                json!({"http": pushed, "unreachableTime": "2026-11-20T22:00:00Z",
+                       "message": "it could not be reached for 60 s: connection refused"}),
+                json!([]),
+                vec!["responder self: it could not be reached for 60 s: connection refused"],
             ),
             (json!({"answer": "Delay"}), json!([]), vec![]),
         ] {

@@ -63,9 +63,9 @@ pub use eviction_request::{
     invalid_request, plan_eviction,
 };
 pub use negotiation::{
-    ASK_ENDPOINT_AGAIN_SECONDS, Act, Attempt, Decision, Delivered, NO_VALID_ANSWER, OUTAGE_GRACE_SECONDS,
-    Push, TERMINATING_MARGIN_SECONDS, World, active_answer, continues_by, current_responder, decide,
-    deleted_despite, state_word,
+    ASK_ENDPOINT_AGAIN_SECONDS, Act, Attempt, Decision, Delivered, NO_VALID_ANSWER, NOT_ASKED, NOT_REACHED,
+    OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, World, active_answer, continues_by,
+    current_responder, decide, deleted_despite, state_word,
 };
 pub use outage::{
     Hold, LEADERLESS, LeaseAge, NO_CONTROLLER, Opening, Outage, OutageCause, Proof, Reachability, Recorded,
@@ -83,9 +83,9 @@ pub use requesters::{
     target_problem, target_warning,
 };
 pub use responders::{
-    ACKNOWLEDGEMENT_SECONDS, AnswerError, DelayBound, NODE_UNREACHABLE, PackedSelector, Registered, answer,
-    asked_responders, awaits_acknowledgement, fix_responders, may_have_stopped, question,
-    registered_responders, room, selects,
+    ACKNOWLEDGEMENT_SECONDS, AnswerError, DelayBound, MIN_ENDPOINT_DELAY_SECONDS, NODE_UNREACHABLE,
+    PackedSelector, Registered, answer, asked_responders, awaits_acknowledgement, fix_responders,
+    may_have_stopped, question, registered_responders, room, selects,
 };
 pub use rule::{RejectedDrain, RuleAct, RulePlan, RuleWorld, at_deadline, owner_rule, plan_rules};
 pub use settings::NegotiationSettings;

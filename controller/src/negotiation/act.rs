@@ -1,6 +1,6 @@
 //! Acts of a decision.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use evacuation_api::{CANCELLATION_FINALIZER, Evacuation};
 use evacuation_protocol::{Act, EvictionOutcome, PodView, World, record_eviction};
@@ -9,6 +9,9 @@ use tokio::time::Instant;
 
 use super::{Negotiation, evictor::Manner};
 use crate::cluster::{CallError, ObjectKey, Requeue, call, evacuations};
+
+/// Pause after a write that the server took and that changed nothing.
+const UNCHANGED: Duration = Duration::from_secs(5);
 
 impl Negotiation {
     /// Does one act that was decided.
@@ -22,8 +25,9 @@ impl Negotiation {
         self.leadership.check()?;
         match act {
             Act::WriteStatus(status) => {
-                self.writer.write(key, evacuation, *status).await?;
-                Ok(Requeue::Now)
+                let has_changed = self.writer.write(key, evacuation, *status).await?;
+                // The same decision would write the same again.
+                Ok(if has_changed { Requeue::Now } else { Requeue::At(Instant::now() + UNCHANGED) })
             }
             Act::Evict { grace_period_seconds } => {
                 self.attempt_starter.start(key, evacuation, world, Manner::Evict, grace_period_seconds);

@@ -66,7 +66,8 @@ impl NegotiationMetrics {
             | Transition::Delayed
             | Transition::Refused
             | Transition::Silent
-            | Transition::NoValidAnswer => {
+            | Transition::NoValidAnswer
+            | Transition::Unreachable => {
                 self.answers.get_or_create(&[("answer", transition.as_str())]).inc();
             }
             Transition::DeletedDespiteAnswer => {

@@ -22,8 +22,10 @@ pub(super) enum Transition {
     Refused,
     /// A responder gave no answer in time.
     Silent,
-    /// An endpoint gave no valid answer in time: its replies did not count, or it could not be reached.
+    /// An endpoint gave no valid answer in time: its replies did not count.
     NoValidAnswer,
+    /// No question reached an endpoint in time.
+    Unreachable,
     /// A deadline skipped a responder.
     Interrupted,
     /// A responder could not be asked.
@@ -57,6 +59,7 @@ impl Transition {
             Self::Refused => "Refused",
             Self::Silent => "Silent",
             Self::NoValidAnswer => "NoValidAnswer",
+            Self::Unreachable => "Unreachable",
             Self::Interrupted => "Interrupted",
             Self::Skipped => "Skipped",
             Self::Evicting => "Evicting",
@@ -79,6 +82,7 @@ impl Transition {
             Self::Refused
                 | Self::Silent
                 | Self::NoValidAnswer
+                | Self::Unreachable
                 | Self::DeletedDespiteAnswer
                 | Self::Interrupted
                 | Self::UnreadableResponders
@@ -189,10 +193,12 @@ fn responder_notice(
         {
             let why = after.message.as_deref().unwrap_or("it gave no valid answer in time");
             let is_invalid = before.is_some_and(|known| known.answer.is_none() && known.message.is_some());
-            let transition = match (forced, is_invalid) {
-                (true, _) => Transition::Interrupted,
-                (false, true) => Transition::NoValidAnswer,
-                (false, false) => Transition::Silent,
+            let is_unreachable = after.asked_time.is_none() && after.unreachable_time.is_some();
+            let transition = match (forced, is_unreachable, is_invalid) {
+                (true, ..) => Transition::Interrupted,
+                (false, true, _) => Transition::Unreachable,
+                (false, false, true) => Transition::NoValidAnswer,
+                (false, false, false) => Transition::Silent,
             };
             Some((transition, format!("responder {name} was passed over: {why}")))
         }
@@ -413,6 +419,14 @@ mod tests {
                 answered("Accept", &json!({})),
                 responder("Completed", &json!({"answer": "Accept", "answerTime": time})),
                 &[],
+            ),
+            (
+                responder("Active", &json!({"unreachableTime": "2026-01-01T00:00:00Z"})),
+                responder(
+                    "Interrupted",
+                    &json!({"unreachableTime": "2026-01-01T00:00:00Z", "message": "refused"}),
+                ),
+                &[("Unreachable", "responder self was passed over: refused")],
             ),
             (
                 active,

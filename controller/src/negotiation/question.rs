@@ -3,14 +3,13 @@
 use std::{error::Error, net::IpAddr, sync::Arc, time::Duration};
 
 use evacuation_api::{Evacuation, ResponderState, ReviewAction};
-use evacuation_protocol::{Delivered, Push};
+use evacuation_protocol::{Delivered, NOT_ASKED, Push};
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use super::{
     metrics::NegotiationMetrics,
-    push::{ClusterView, Deliveries, Next, PushError, Pusher},
+    push::{ClusterView, Course, Deliveries, Next, PostEnd, PushError, Pusher},
     uid,
 };
 use crate::cluster::{Cluster, EventSink, Notice, ObjectKey, ServerClock, Term, View, WorkQueue};
@@ -79,67 +78,93 @@ impl Asker {
         let (asker, key, evacuation) = (Arc::clone(self), key.clone(), Arc::clone(evacuation));
         let term = self.term.token();
         tokio::spawn(async move {
-            let sent = CancellationToken::new();
+            let reached = asker.deliveries.reached(&key, &evacuation_uid, &question);
+            let course = Course { reached, ..Course::default() };
             let (name, action) = (&question.responder, question.action);
             let time = || asker.clock.now();
-            let pushed = asker.pusher.push(&evacuation, name, action, &sent, time, &*asker.view);
-            let delivered = async {
-                sent.cancelled().await;
+            let pushed = asker.pusher.push(&evacuation, name, action, &course, time, &*asker.view);
+            let sent = async {
+                course.sent.cancelled().await;
+                asker.deliveries.set_sent(&key, &evacuation_uid, &question, asker.clock.now());
                 sleep(PROMPT).await;
-                asker.record_asked(&key, &evacuation_uid, &question);
+                asker.record_reached(&key, &evacuation_uid, &question);
+                std::future::pending::<()>().await;
+            };
+            let replied = async {
+                course.replied.cancelled().await;
+                asker.deliveries.set_replied(&key, &evacuation_uid, &question);
                 std::future::pending::<()>().await;
             };
             let result = tokio::select! {
                 () = term.cancelled() => return,
                 () = overtaken.cancelled() => return,
-                () = delivered => return,
+                () = sent => return,
+                () = replied => return,
                 result = pushed => result,
             };
-            if let Err(error) = &result
-                && error.is_endpoints()
-            {
-                if let Some(problem) = problem(error) {
-                    asker.deliveries.failed(&key, &evacuation_uid, &question, &problem, Instant::now());
-                }
-                asker.record_asked(&key, &evacuation_uid, &question);
-            }
-            let delivered = match result {
+            let end = match &result {
                 Ok(answer) => {
                     debug!(evacuation = %key, responder = question.responder, ?answer, "an app answered");
                     asker.metrics.pushes.get_or_create(&[("outcome", "answered")]).inc();
-                    true
+                    PostEnd::Done
                 }
-                Err(error) => asker.push_failed(&key, &evacuation, &question, &error),
+                Err(error) => {
+                    asker.note_failure(&key, &evacuation_uid, &question, &course, error);
+                    asker.push_failed(&key, &evacuation, &question, &course, error)
+                }
             };
-            let again = asker.deliveries.over(&key, &evacuation_uid, &question, delivered, Instant::now());
-            if again.is_some() {
-                // The worker asks when to post again, and sets its clock by that.
+            let again = asker.deliveries.over(&key, &evacuation_uid, &question, end, Instant::now());
+            if again.is_some() || result.is_err() {
+                // The worker asks when to post again, and sets its clock by that. A reply that came to
+                // nothing no longer holds the end of the time to answer up.
                 asker.queue.add(key);
             }
         });
         None
     }
 
-    /// Returns the responder of an Evacuation whose first question this process delivered.
+    /// Returns the last question about an Evacuation that this process delivered.
     pub(super) fn asked(&self, key: &ObjectKey, evacuation: &Evacuation) -> Option<Delivered> {
         self.deliveries.asked(key, uid(evacuation))
     }
 
-    /// Notes that a question was delivered, so that a worker records the first one in the status.
-    fn record_asked(&self, key: &ObjectKey, evacuation_uid: &str, question: &Push) {
-        if question.action == ReviewAction::Ask && self.deliveries.set_asked(key, evacuation_uid, question) {
+    /// Notes that a question reached its endpoint by now, so that a worker records the first one in the
+    /// status.
+    fn record_reached(&self, key: &ObjectKey, evacuation_uid: &str, question: &Push) {
+        if self.deliveries.set_reached(key, evacuation_uid, question, self.clock.now()) {
             self.queue.add(key.clone());
         }
     }
 
-    /// Tells of a question that failed. True when it need not be posted again.
+    /// Notes whether a question that failed reached its endpoint, and why it failed.
+    fn note_failure(
+        &self,
+        key: &ObjectKey,
+        evacuation_uid: &str,
+        question: &Push,
+        course: &Course,
+        error: &PushError,
+    ) {
+        let reached = error.has_reached(course);
+        if reached {
+            self.record_reached(key, evacuation_uid, question);
+        } else if error.is_endpoints() {
+            self.deliveries.set_unreached(key, evacuation_uid, question, self.clock.now());
+        }
+        if let Some(problem) = problem(error, course) {
+            self.deliveries.failed(key, evacuation_uid, question, &problem, Instant::now());
+        }
+    }
+
+    /// Tells of a question that failed.
     fn push_failed(
         &self,
         key: &ObjectKey,
         evacuation: &Evacuation,
         question: &Push,
+        course: &Course,
         error: &PushError,
-    ) -> bool {
+    ) -> PostEnd {
         // The server no longer waits for this answer: another came first, or the Evacuation went on.
         let too_late = match error {
             PushError::PodGone(_) | PushError::Overtaken(_) => true,
@@ -150,7 +175,7 @@ impl Asker {
         self.metrics.pushes.get_or_create(&[("outcome", outcome)]).inc();
         if too_late {
             debug!(evacuation = %key, responder = question.responder, error = error as &dyn Error, "a question is moot");
-            return true;
+            return PostEnd::Done;
         }
         let verb = match question.action {
             ReviewAction::Ask => "asked",
@@ -158,7 +183,9 @@ impl Asker {
             ReviewAction::Cancel => "told of the cancellation",
         };
         let responder = &question.responder;
-        let note = if error.is_bad_answer() {
+        let note = if is_unrecorded(error, course) {
+            format!("responder {responder} answered, and the answer is not recorded yet: {}", explain(error))
+        } else if error.is_bad_answer() {
             format!("responder {responder} was {verb}, and its reply does not count: {}", explain(error))
         } else {
             format!("responder {responder} could not be {verb}: {}", explain(error))
@@ -171,7 +198,7 @@ impl Asker {
         };
         info!(evacuation = %key, note, "a question failed");
         self.events.send(evacuation, Notice::warning("PushFailed", note));
-        false
+        if is_unrecorded(error, course) { PostEnd::Unrecorded } else { PostEnd::Failed }
     }
 }
 
@@ -199,14 +226,29 @@ impl ClusterView for View {
     }
 }
 
+/// Returns true when the endpoint answered, and the API did not record that.
+fn is_unrecorded(error: &PushError, course: &Course) -> bool {
+    matches!(error, PushError::Call(_)) && course.replied.is_cancelled()
+}
+
 /// Returns the failure of a question for the message of its responder: one line of bounded length, without
-/// control characters. `None` when the API did not take an answer for a reason that is not the app's.
-fn problem(error: &PushError) -> Option<String> {
+/// control characters. `None` when it is not the endpoint's, unless an answer is not recorded.
+fn problem(error: &PushError, course: &Course) -> Option<String> {
     if matches!(error, PushError::Relay(call) if !matches!(call.code(), 400 | 422)) {
         return None;
     }
-    let start = if error.is_bad_answer() { "its reply does not count" } else { "it could not be asked" };
-    let text = format!("{start}: {}", explain(error));
+    let start = if is_unrecorded(error, course) {
+        "it answered, and the answer is not recorded yet: "
+    } else if !error.is_endpoints() {
+        return None;
+    } else if error.is_bad_answer() {
+        "its reply does not count: "
+    } else if error.has_reached(course) {
+        ""
+    } else {
+        NOT_ASKED
+    };
+    let text = format!("{start}{}", explain(error));
     let end = text.floor_char_boundary(MAX_PROBLEM);
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     Some(text.get(..end).unwrap_or(&text).chars().map(plain).collect())
@@ -241,12 +283,13 @@ mod tests {
             let action = "relay".to_owned();
             PushError::Relay(CallError::Api { action, source: kube::Error::Api(status.boxed()) })
         };
+        let course = Course::default();
         let expected = "its reply does not count: the answer was not recorded: could not relay: no  2J ";
-        assert_eq!(problem(&relay(422)).as_deref(), Some(expected));
+        assert_eq!(problem(&relay(422), &course).as_deref(), Some(expected));
         for code in [403, 404, 409, 429, 500, 503] {
-            assert_eq!(problem(&relay(code)), None, "{code}");
+            assert_eq!(problem(&relay(code), &course), None, "{code}");
         }
-        let unreachable = problem(&PushError::NoAddress("p".to_owned()));
+        let unreachable = problem(&PushError::NoAddress("p".to_owned()), &course);
         assert_eq!(unreachable.as_deref(), Some("it could not be asked: pod p has no address"));
     }
 

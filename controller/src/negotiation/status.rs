@@ -33,13 +33,14 @@ impl StatusWriter {
     }
 
     /// Writes a status in place of the one that was decided on. Afterwards the view holds what the server
-    /// returned, or the server's state after a conflict.
+    /// returned, or the server's state after a conflict. Returns false when the server kept the old state: an
+    /// older one does not know each field.
     pub(super) async fn write(
         &self,
         key: &ObjectKey,
         evacuation: &Arc<Evacuation>,
         status: EvacuationStatus,
-    ) -> Result<(), CallError> {
+    ) -> Result<bool, CallError> {
         self.leadership.check()?;
         let proposed = Evacuation { status: Some(status), ..evacuation.as_ref().clone() };
         let api = evacuations(&self.client, &key.namespace);
@@ -57,11 +58,14 @@ impl StatusWriter {
                 if was && !is {
                     self.attempts.forget(key);
                 }
+                let has_changed = written.metadata.resource_version != evacuation.metadata.resource_version;
                 self.view.apply(written);
-                Ok(())
+                Ok(has_changed)
             }
             Err(error) if error.has_cause("NotYet") => Err(error),
-            Err(error) if matches!(error.code(), 404 | 409) => self.read_again(key, evacuation, error).await,
+            Err(error) if matches!(error.code(), 404 | 409) => {
+                self.read_again(key, evacuation, error).await.map(|()| true)
+            }
             Err(error) => Err(error),
         }
     }

@@ -214,6 +214,9 @@ fn answer(responder: &ResponderStatus) -> String {
             let until = responder.delay_until.map(|time| format!(" until {}", stamp(time.0)));
             format!("responder {name} asked for time{}{own}", until.unwrap_or_default())
         }
+        None if let Some(since) = responder.unreachable_time.filter(|_| responder.asked_time.is_none()) => {
+            format!("responder {name} could not be reached since {}{own}", stamp(since.0))
+        }
         None => {
             let since = responder.active_time.map(|time| format!(" at {}", stamp(time.0)));
             let since = since.unwrap_or_default();

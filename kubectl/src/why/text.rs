@@ -213,7 +213,11 @@ fn answer(responder: &ResponderStatus, wide: bool, now: Now) -> String {
     };
     let more = format!("; priority {}, timeout {} s", responder.priority, responder.timeout_seconds);
     let more = if wide { more.as_str() } else { "" };
+    let out_of_reach = responder.unreachable_time.filter(|_| responder.asked_time.is_none());
     match (responder.answer, responder.active_time) {
+        (None, Some(_)) if let Some(since) = out_of_reach => {
+            format!("  {name} could not be reached since {}{said}{state}{more}", now.stamp(&since))
+        }
         (Some(answer), _) => format!("  {name} answered {answer:?}{until}{time}{said}{state}{more}"),
         (None, Some(asked)) => {
             format!("  {name} was asked at {}, no answer{said}{state}{more}", now.stamp(&asked))

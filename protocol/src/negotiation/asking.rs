@@ -1,15 +1,21 @@
 //! Asking the responders, one after the other.
 
-use evacuation_api::{Answer, BlockedReason, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER};
+use chrono::{DateTime, Utc};
+use evacuation_api::{
+    Answer, BlockedReason, RefusalPolicy, ResponderState, ResponderStatus, ReviewAction, SELF_RESPONDER,
+};
 
 use super::{
-    World,
+    Delivered, World,
+    pushing::reminder_answered_by,
     step::{Blockage, Step},
 };
 use crate::{
     pod::LivePod,
     policy::forced,
-    responders::{NODE_UNREACHABLE, Turn, activate, expiry_time, has_no_container, turn, unreadable},
+    responders::{
+        NODE_UNREACHABLE, Turn, activate, expiry_time, has_no_container, is_unreachable, turn, unreadable,
+    },
     status::Block,
     time::{after, stamp},
 };
@@ -18,8 +24,12 @@ use crate::{
 /// Deadlines still act.
 pub const OUTAGE_GRACE_SECONDS: i64 = 30;
 
-/// Start of the message of an endpoint that is passed over although it replied, or could not be reached.
+/// Start of the message of an endpoint that is passed over although it replied.
 pub const NO_VALID_ANSWER: &str = "it gave no valid answer";
+/// Start of the message of an endpoint that is passed over because no question reached it.
+pub const NOT_REACHED: &str = "it could not be reached";
+/// Start of the message of an endpoint that no question has reached yet.
+pub const NOT_ASKED: &str = "it could not be asked: ";
 
 const UNREACHABLE: &str = "it cannot be asked: the pod's node does not answer";
 
@@ -155,15 +165,21 @@ impl Step<'_> {
         if asked_while_unreachable(responder, world) {
             return Outcome::Ends(ResponderState::Interrupted, Some(UNREACHABLE.to_owned()));
         }
-        let delivered = world.asked.as_ref().filter(|delivered| delivered.responder == responder.name);
-        if let Some(delivered) = delivered.filter(|_| responder.is_pushed() && responder.answer.is_none()) {
-            responder.asked_time.get_or_insert(stamp(self.now));
-            responder.message = delivered.problem.clone().or(responder.message.take());
+        let is_its = |asked: &&Delivered| responder.is_pushed() && asked.question.responder == responder.name;
+        let asked = world.asked.as_ref().filter(is_its);
+        let is_first = |asked: &&Delivered| asked.question.action == ReviewAction::Ask;
+        if let Some(asked) = asked.filter(is_first).filter(|_| responder.answer.is_none()) {
+            let known = responder.asked_time;
+            if asked.reached.is_some() {
+                responder.asked_time.get_or_insert(stamp(self.now));
+            } else if asked.unreached.is_some() && known.is_none() {
+                responder.unreachable_time.get_or_insert(stamp(self.now));
+            }
+            // What kept the question from the endpoint is over once it has the question.
+            let told = responder.message.take().filter(|_| responder.asked_time == known);
+            responder.message = asked.problem.clone().or(told);
         }
-        let grace = world.recovered_at.map(|time| after(time, OUTAGE_GRACE_SECONDS));
-        if let Some(expiry) =
-            expiry_time(responder).map(|expiry| grace.map_or(expiry, |grace| expiry.max(grace)))
-        {
+        if let Some(expiry) = expiry(responder, asked, world) {
             if expiry <= self.now {
                 return Outcome::Ends(ResponderState::Interrupted, Some(silence(responder)));
             }
@@ -171,6 +187,20 @@ impl Step<'_> {
         }
         Outcome::Keeps(unreadable(&self.next, responder).map_or(Blockage::None, Blockage::By))
     }
+}
+
+/// Returns the time at which an Active responder expires. Our delays are not its silence: it gets time after
+/// an outage and after a late reminder, and does not expire while its reply is on the way to its record.
+fn expiry(responder: &ResponderStatus, asked: Option<&Delivered>, world: &World) -> Option<DateTime<Utc>> {
+    if asked.is_some_and(|asked| asked.replied) {
+        return None;
+    }
+    let grace = world.recovered_at.map(|time| after(time, OUTAGE_GRACE_SECONDS));
+    let is_first = responder.answer.is_none() && responder.asked_time.is_none();
+    let sent = asked.and_then(|asked| asked.sent).filter(|_| is_first);
+    let sent = sent.map(|time| after(time, responder.timeout_seconds));
+    let by = [grace, sent, reminder_answered_by(responder, asked)];
+    expiry_time(responder).map(|expiry| by.into_iter().flatten().fold(expiry, DateTime::max))
 }
 
 /// Returns true when `self` became Active although the pod's node was unreachable. The server does not read
@@ -186,6 +216,10 @@ fn silence(responder: &ResponderStatus) -> String {
     match responder.answer {
         Some(Answer::Delay) => "its delay ran out without another answer".to_owned(),
         _ => match &responder.message {
+            Some(problem) if is_unreachable(responder) => {
+                let problem = problem.strip_prefix(NOT_ASKED).unwrap_or(problem);
+                format!("{NOT_REACHED} for {} s: {problem}", responder.timeout_seconds)
+            }
             Some(problem) => format!("{NO_VALID_ANSWER} in {} s: {problem}", responder.timeout_seconds),
             None => format!("it was silent for {} s", responder.timeout_seconds),
         },

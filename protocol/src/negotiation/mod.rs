@@ -14,7 +14,7 @@ mod step;
 mod world;
 
 pub use self::{
-    asking::{NO_VALID_ANSWER, OUTAGE_GRACE_SECONDS},
+    asking::{NO_VALID_ANSWER, NOT_ASKED, NOT_REACHED, OUTAGE_GRACE_SECONDS},
     decide::decide,
     decision::{Act, Decision, Push},
     expectation::continues_by,

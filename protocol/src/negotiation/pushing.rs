@@ -3,8 +3,11 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{Answer, ResponderStatus, ReviewAction};
 
-use super::{Act, Push, step::Step};
-use crate::time::after;
+use super::{Act, Delivered, Push, step::Step};
+use crate::{
+    responders::{longest_end, reminder_period},
+    time::after,
+};
 
 /// Seconds after which an endpoint that refused is asked again, where its answer has no `retryAfterSeconds`:
 /// it cannot speak by itself.
@@ -28,6 +31,21 @@ impl Step<'_> {
     }
 }
 
+/// Returns the time until which an endpoint that asked for time can answer its reminder: as long after the
+/// delivery as after one in time, up to [`longest_end`]. What nobody asked is no silence of the app, so that
+/// is the end before the delivery.
+pub(super) fn reminder_answered_by(
+    responder: &ResponderStatus,
+    asked: Option<&Delivered>,
+) -> Option<DateTime<Utc>> {
+    let period = reminder_period(responder)?;
+    let (action, due) = question_due(responder)?;
+    let reminded = asked.filter(|asked| asked.question.action == action && asked.question.due == due);
+    let reminded = reminded.and_then(|asked| asked.reached.or(asked.sent).or(asked.unreached));
+    let end = longest_end(responder)?;
+    Some(reminded.and_then(|time| time.checked_add_signed(period)).map_or(end, |time| time.min(end)))
+}
+
 /// Returns the question that is due to an Active responder, and its time: the question itself; a reminder
 /// when two thirds of a delay are over, so that the responder can renew it in time; a reminder when the
 /// responder may reconsider a refusal.
@@ -35,9 +53,8 @@ fn question_due(responder: &ResponderStatus) -> Option<(ReviewAction, DateTime<U
     match responder.answer {
         None => responder.active_time.map(|since| (ReviewAction::Ask, since.0)),
         Some(Answer::Delay) => {
-            let (from, until) = (responder.answer_time?.0, responder.delay_until?.0);
-            let third = until.signed_duration_since(from) / 3;
-            Some((ReviewAction::Remind, until.checked_sub_signed(third)?))
+            let until = responder.delay_until?.0;
+            Some((ReviewAction::Remind, until.checked_sub_signed(reminder_period(responder)?)?))
         }
         Some(Answer::Refuse) => {
             let usual = || Some(after(responder.answer_time?.0, ASK_ENDPOINT_AGAIN_SECONDS));

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::Push;
 use crate::{
     pod::{BudgetView, PodView, holding},
     pod_group::Member,
@@ -29,17 +30,26 @@ pub struct World {
     pub busy: bool,
     /// The end of the last outage of the API that the controller noticed.
     pub recovered_at: Option<DateTime<Utc>>,
-    /// Delivery of the questions to the responder whose turn it is, by this process.
+    /// The last question to the responder whose turn it is that this process delivered.
     pub asked: Option<Delivered>,
     /// Knowledge of this process about an attempt that is recorded as in flight.
     pub attempt: Attempt,
 }
 
-/// The first question to an endpoint that was delivered, or that it could not take by its own fault.
+/// The attempts to deliver a question to an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Delivered {
-    /// Name of the responder.
-    pub responder: String,
+    /// The question.
+    pub question: Push,
+    /// The time at which it first reached the endpoint.
+    pub reached: Option<DateTime<Utc>>,
+    /// The time of the first attempt that did not reach the endpoint, by its own fault.
+    pub unreached: Option<DateTime<Utc>>,
+    /// The time at which the endpoint took the question of the attempt under way. It can still break that
+    /// off.
+    pub sent: Option<DateTime<Utc>>,
+    /// True while this process has a reply of the endpoint that is not recorded yet.
+    pub replied: bool,
     /// The last failure in words: a reply that does not count, or an endpoint that cannot be reached. It is
     /// the responder's message until an answer counts.
     pub problem: Option<String>,

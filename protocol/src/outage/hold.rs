@@ -8,7 +8,7 @@ use evacuation_api::{
 
 use super::LEADERLESS;
 use crate::{
-    responders::asked_since,
+    responders::{asked_since, held_until},
     time::{after, sooner},
 };
 
@@ -81,7 +81,7 @@ pub fn recorded(evacuation: &Evacuation, now: DateTime<Utc>) -> Recorded {
     let answered = current.answer_time.map_or(created, |time| time.0);
     let answer = current.answer.filter(|_| current.state == ResponderState::Active);
     match answer {
-        Some(Answer::Delay) => match current.delay_until.map(|until| until.0) {
+        Some(Answer::Delay) => match held_until(current) {
             Some(until) if now < until => Recorded::Answer { until: sooner(Some(until), forced) },
             ended => Recorded::Unanswered { since: ended.unwrap_or(answered) },
         },
@@ -160,7 +160,7 @@ pub fn hold_in_outage(recorded: Recorded, outage: Outage, longest: TimeDelta, no
 mod tests {
     use super::*;
     use crate::testing::{at, evacuation_of_app, requester, responder};
-    use evacuation_api::{Requester, ScheduledDeadline};
+    use evacuation_api::{HttpEndpoint, Requester, ScheduledDeadline};
 
     /// Returns an Evacuation created at 0 whose app was asked at 0 and gave that answer at 10.
     fn answered(answer: Option<Answer>, policy: RefusalPolicy) -> Evacuation {
@@ -186,6 +186,13 @@ mod tests {
         e
     }
 
+    /// Asks the app over HTTP.
+    fn pushed(mut e: Evacuation) -> Evacuation {
+        let responders = e.status.as_mut().unwrap().responders.as_mut().unwrap();
+        responders[0].http = Some(HttpEndpoint { port: 80, path: None, allow_host_network: None });
+        e
+    }
+
     /// Adds a responder that was not asked yet.
     fn with_another(mut e: Evacuation) -> Evacuation {
         let next = responder("a.b/next", ResponderState::Inactive);
@@ -206,6 +213,8 @@ mod tests {
             (answered(None, Wait), 20, since(0), "silent"),
             (delay(), 20, until(100), "a delay"),
             (delay(), 100, since(100), "a delay that ended"),
+            (pushed(delay()), 20, until(130), "nobody reminds an endpoint"),
+            (pushed(delay()), 130, since(130), "it had the time to answer a reminder"),
             (with_deadline(delay(), Evict), 20, until(50), "a deadline before the end of the delay"),
             (with_deadline(delay(), Delete), 50, Recorded::Unheld, "a deadline acts whatever else fails"),
             (with_deadline(delay(), GiveUp), 60, until(100), "a requester that gave up evicts nobody"),

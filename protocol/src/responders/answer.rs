@@ -1,6 +1,8 @@
 //! Answers of responders: rule 4, as far as it is about state. The server proves the responder's identity
 //! before.
 
+use std::cmp::Ordering;
+
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     Answer, Evacuation, EvacuationResponseSpec, EvacuationResponseStatus, EvacuationStatus, Policy,
@@ -14,6 +16,10 @@ use crate::{
     time::{after, stamp},
 };
 
+/// Minimum number of seconds that a delay of an endpoint is granted, unless a bound leaves less: within it
+/// the controller reminds the endpoint, and takes in another answer.
+pub const MIN_ENDPOINT_DELAY_SECONDS: i64 = 10;
+
 /// Takes an answer. Returns the status that follows, and the reply to the responder.
 ///
 /// # Guarantees
@@ -21,7 +27,8 @@ use crate::{
 /// Only the Active responder's answer is taken. An Accept binds: a Delay or Refuse after it is an error. The
 /// same Accept again is not an error, even when the controller has asked the next responder. A Delay is
 /// granted up to the next Evict or Delete deadline, and up to `activeTime` plus the maximum total delay, in
-/// whole seconds. A renewal replaces the rest of the old delay. Times are `now`, the server's.
+/// whole seconds. One of an endpoint lasts at least [`MIN_ENDPOINT_DELAY_SECONDS`] where these allow it. A
+/// renewal replaces the rest of the old delay. Times are `now`, the server's.
 pub fn answer(
     evacuation: &Evacuation,
     response: &EvacuationResponseSpec,
@@ -132,12 +139,17 @@ fn grant(
     if left < 1 {
         return Err(AnswerError::DelayExhausted { responder: responder.name.clone(), bound });
     }
-    let granted = asked.min(left);
-    Ok(EvacuationResponseStatus {
-        granted_seconds: Some(granted),
-        delay_until: Some(stamp(after(now, granted))),
-        message: (granted < asked).then(|| format!("{asked} s were asked for; {bound} allows {granted} s")),
-    })
+    let shortest = if responder.is_pushed() { MIN_ENDPOINT_DELAY_SECONDS } else { 1 };
+    let granted = asked.max(shortest).min(left);
+    let message = match granted.cmp(&asked) {
+        Ordering::Less => Some(format!("{asked} s were asked for; {bound} allows {granted} s")),
+        Ordering::Equal => None,
+        Ordering::Greater => {
+            Some(format!("{asked} s were asked for; an endpoint gets {granted} s, to be reminded in time"))
+        }
+    };
+    let delay_until = Some(stamp(after(now, granted)));
+    Ok(EvacuationResponseStatus { granted_seconds: Some(granted), delay_until, message })
 }
 
 /// Returns the end of every delay, and the bound that sets it.

@@ -1,8 +1,9 @@
 //! Expiry of the time that a responder has for its answer.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{Answer, ResponderStatus};
 
+use super::answer::MIN_ENDPOINT_DELAY_SECONDS;
 use crate::time::after;
 
 /// Time at which an Active responder expires by its own times: its timeout, or the end of its delay. The
@@ -16,8 +17,37 @@ pub(crate) fn expiry_time(responder: &ResponderStatus) -> Option<DateTime<Utc>> 
     }
 }
 
-/// Time from which the silence of an Active responder counts.
+/// Time from which the silence of an Active responder counts. An endpoint that no question has reached counts
+/// as silent since the first attempt, and anew once a question reaches it.
 pub(crate) fn asked_since(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
-    let since = if responder.is_pushed() { responder.asked_time } else { responder.active_time };
+    let asked = || responder.asked_time.or(responder.unreachable_time);
+    let since = if responder.is_pushed() { asked() } else { responder.active_time };
     since.map(|time| time.0)
+}
+
+/// Returns true when an endpoint could not be reached so far.
+pub(crate) fn is_unreachable(responder: &ResponderStatus) -> bool {
+    responder.is_pushed() && responder.asked_time.is_none() && responder.unreachable_time.is_some()
+}
+
+/// Latest time at which an endpoint that asked for time expires, however late its reminder was: its longest
+/// total delay, and the shortest one for the answer to a reminder.
+pub(crate) fn longest_end(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
+    let total = responder.active_time.map(|since| after(since.0, responder.max_delay_seconds));
+    let until = responder.delay_until.map(|until| until.0);
+    Some(after(total.max(until)?, MIN_ENDPOINT_DELAY_SECONDS))
+}
+
+/// Time until which the delay of an endpoint holds although nobody reminds it.
+pub(crate) fn held_until(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
+    let until = responder.delay_until?.0;
+    let unreminded = reminder_period(responder).and_then(|period| until.checked_add_signed(period));
+    Some(unreminded.zip(longest_end(responder)).map_or(until, |(time, end)| time.min(end)))
+}
+
+/// Time that an endpoint which asked for time has to answer its reminder: a third of the delay.
+pub(crate) fn reminder_period(responder: &ResponderStatus) -> Option<TimeDelta> {
+    let (from, until) =
+        (responder.answer_time?.0, responder.delay_until.filter(|_| responder.is_pushed())?.0);
+    Some(until.signed_duration_since(from) / 3)
 }

@@ -14,14 +14,14 @@ mod selector;
 pub(crate) use self::{
     acknowledgement::acknowledgement_until,
     activation::{activate, has_no_container, unreadable},
-    expiry::{asked_since, expiry_time},
+    expiry::{asked_since, expiry_time, held_until, is_unreachable, longest_end, reminder_period},
     pace::{Turn, turn},
     registration::annotated,
 };
 pub use self::{
     acknowledgement::{ACKNOWLEDGEMENT_SECONDS, asked_responders, awaits_acknowledgement},
     activation::{NODE_UNREACHABLE, fix_responders},
-    answer::answer,
+    answer::{MIN_ENDPOINT_DELAY_SECONDS, answer},
     answer_error::{AnswerError, DelayBound},
     pace::{may_have_stopped, room},
     question::question,

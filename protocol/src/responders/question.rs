@@ -6,19 +6,20 @@ use evacuation_api::{
     Timestamp,
 };
 
-use super::expiry::expiry_time;
+use super::expiry::{expiry_time, longest_end, reminder_period};
 use crate::{
     policy::next_forcing,
     time::{after, stamp},
 };
 
-/// Returns the question to that responder, posted at `now`; `None` when the Evacuation has no such responder
-/// or no identity yet.
+/// Returns the question to that responder; `None` when the Evacuation has no such responder or no identity
+/// yet. The time to answer counts from `delivered`: the time at which this very question first reached the
+/// endpoint, or now.
 pub fn question(
     evacuation: &Evacuation,
     responder: &str,
     action: ReviewAction,
-    now: DateTime<Utc>,
+    delivered: DateTime<Utc>,
 ) -> Option<ReviewRequest> {
     let status = evacuation.status.as_ref()?;
     let asked = status.responders.iter().flatten().find(|r| r.name == responder)?;
@@ -39,7 +40,7 @@ pub fn question(
         requesters: evacuation.spec.requesters.iter().map(review_requester).collect(),
         on_refusal: policy.on_refusal,
         rehearsal: evacuation.spec.rehearsal,
-        answer_by: answer_by(asked, now)
+        answer_by: answer_by(asked, delivered)
             .into_iter()
             .chain(end)
             .min()
@@ -49,13 +50,17 @@ pub fn question(
 }
 
 /// Time at which the question expires by the responder's own times. A refusal under Wait does not expire.
-fn answer_by(responder: &ResponderStatus, now: DateTime<Utc>) -> Option<Timestamp> {
+fn answer_by(responder: &ResponderStatus, delivered: DateTime<Utc>) -> Option<Timestamp> {
     match responder.answer {
-        // The first question is delivered with this one.
+        // The first question is delivered with this one, or a reminder that can be late.
         None if responder.is_pushed() && responder.asked_time.is_none() => {
-            Some(stamp(after(now, responder.timeout_seconds)))
+            Some(stamp(after(delivered, responder.timeout_seconds)))
         }
-        _ => expiry_time(responder).map(stamp),
+        _ => {
+            let late = reminder_period(responder).and_then(|period| delivered.checked_add_signed(period));
+            let late = late.zip(longest_end(responder)).map(|(late, end)| late.min(end));
+            expiry_time(responder).map(|expiry| stamp(late.map_or(expiry, |late| expiry.max(late))))
+        }
     }
 }
 

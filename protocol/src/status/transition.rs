@@ -67,7 +67,8 @@ pub const TRANSITIONS: &[Transition<ResponderState>] = {
             Active,
             Interrupted,
             Controller,
-            "it was silent past its timeout, its delay ran out, or an Evict or Delete deadline was reached",
+            "it was silent or out of reach past its timeout, its delay ran out, or an Evict or Delete deadline was \
+             reached",
         ),
         row(Active, Canceled, Server, "the Evacuation ended while it was asked"),
         row(Completed, Canceled, Server, "the Evacuation failed after it had answered"),

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     Answer, MAX_MESSAGE_LENGTH, Policy, RefusalPolicy, ResponderState, ResponderStatus, SELF_RESPONDER,
+    Timestamp,
 };
 
 use super::StatusError;
@@ -86,18 +87,22 @@ impl Responders<'_> {
     }
 
     /// Takes the controller's report about the questions to a pushed responder that has not answered: that
-    /// the first one was delivered, and what was wrong with the last reply.
+    /// the first one was delivered or could not be, and what was wrong with the last reply.
     fn delivery(&self, old: ResponderStatus, new: ResponderStatus) -> ResponderStatus {
         let waits = old.state == ResponderState::Active && new.state == old.state && old.answer.is_none();
         if !waits || !old.is_pushed() || self.asleep {
             return old;
         }
-        let asked_time = old.asked_time.or(new.asked_time.map(|_| stamp(self.now)));
+        let now = |told: Option<Timestamp>| told.map(|_| stamp(self.now));
+        let asked_time = old.asked_time.or(now(new.asked_time));
+        let unreachable_time =
+            old.unreachable_time.or(now(new.unreachable_time).filter(|_| asked_time.is_none()));
         // The same rule as for the words of an app: they are shown in terminals.
         let is_plain =
             |message: &String| message.len() <= MAX_MESSAGE_LENGTH && !message.chars().any(char::is_control);
-        let message = new.message.filter(is_plain).or_else(|| old.message.clone());
-        ResponderStatus { asked_time, message, ..old }
+        let told = old.message.clone().filter(|_| asked_time == old.asked_time);
+        let message = new.message.filter(is_plain).or(told);
+        ResponderStatus { asked_time, unreachable_time, message, ..old }
     }
 
     fn allowed(&self, old: &ResponderStatus, new: &ResponderStatus) -> Result<(), StatusError> {

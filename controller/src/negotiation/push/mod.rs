@@ -11,6 +11,6 @@ mod service;
 mod tokens;
 mod transport;
 
-pub(crate) use deliveries::{Deliveries, Next};
-pub(crate) use pusher::{ClusterView, PushError, Pusher};
+pub(crate) use deliveries::{Deliveries, Next, PostEnd};
+pub(crate) use pusher::{ClusterView, Course, PushError, Pusher};
 pub(crate) use reply::read_reply;

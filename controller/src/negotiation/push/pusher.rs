@@ -104,11 +104,36 @@ impl PushError {
         }
     }
 
+    /// Returns true when the question reached the endpoint. One that broke the connection off has not read
+    /// it, as far as anybody knows.
+    pub(crate) fn has_reached(&self, course: &Course) -> bool {
+        match self {
+            Self::Post(PostError::Unreachable { source, .. }) => {
+                course.sent.is_cancelled() && source.is_timeout()
+            }
+            Self::Post(_) | Self::Relay(_) => true,
+            Self::PodGone(_) | Self::Overtaken(_) => false,
+            // What failed afterwards is not the endpoint's affair.
+            _ => course.sent.is_cancelled(),
+        }
+    }
+
     /// The endpoint replied, but the reply was no answer.
     pub(crate) fn is_bad_answer(&self) -> bool {
         matches!(self, Self::Relay(_))
             || matches!(self, Self::Post(error) if !matches!(error, PostError::Unreachable { .. }))
     }
+}
+
+/// How far the posting of a question has come.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Course {
+    /// Canceled when the endpoint takes the question.
+    pub(crate) sent: CancellationToken,
+    /// Canceled when its reply is read, and not recorded yet.
+    pub(crate) replied: CancellationToken,
+    /// The time at which an earlier attempt reached the endpoint, if one did.
+    pub(crate) reached: Option<DateTime<Utc>>,
 }
 
 /// The objects that a question depends on.
@@ -149,16 +174,13 @@ impl Pusher {
     }
 
     /// Posts a question and relays the answer. Returns the answer, or `None` for a cancellation that is
-    /// acknowledged.
-    ///
-    /// `time` reads the API server's clock. `sent` is canceled when the endpoint
-    /// takes the question.
+    /// acknowledged. `time` reads the API server's clock.
     pub(crate) async fn push(
         &self,
         evacuation: &Evacuation,
         responder: &str,
         action: ReviewAction,
-        sent: &CancellationToken,
+        course: &Course,
         time: impl Fn() -> DateTime<Utc>,
         cluster: &impl ClusterView,
     ) -> Result<Option<Answer>, PushError> {
@@ -176,12 +198,14 @@ impl Pusher {
         }
         // Only now, for a token that waits can expire.
         let destination = self.destination(evacuation, entry, address).await?;
-        let request = question(evacuation, responder, action, time()).ok_or_else(no_endpoint)?;
+        let delivered = course.reached.unwrap_or_else(time);
+        let request = question(evacuation, responder, action, delivered).ok_or_else(no_endpoint)?;
         // The permit and the reads before can have taken their time.
         if !cluster.waits_for(evacuation, responder, action) {
             return Err(PushError::Overtaken(responder.to_owned()));
         }
-        let reply = self.transport.post(&destination, request, sent).await?;
+        let reply = self.transport.post(&destination, request, &course.sent).await?;
+        course.replied.cancel();
         let answer = reply.as_ref().map(|reply| reply.answer);
         // The answer is relayed for as long as it takes: that is no longer the endpoint's affair.
         drop(permit);
@@ -455,6 +479,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_question_has_reached_an_endpoint_that_replied_or_took_it_before_something_else_failed() {
+        let status = kube::core::Status::failure("no", "Invalid").with_code(422).boxed();
+        let call = || CallError::Api { action: "x".to_owned(), source: kube::Error::Api(status.clone()) };
+        let too_long = || PushError::Post(PostError::TooLong { url: "http://10.0.0.1/".to_owned() });
+        let (unsent, sent) = (Course::default(), Course::default());
+        sent.sent.cancel();
+        let table = [
+            (PushError::Relay(call()), true, true),
+            (too_long(), true, true),
+            (PushError::Call(call()), false, true),
+            (PushError::Moved("service s".to_owned()), false, true),
+            (PushError::PodGone("p".to_owned()), false, false),
+            (PushError::Overtaken("self".to_owned()), false, false),
+        ];
+        for (error, before, after) in table {
+            let found = (error.has_reached(&unsent), error.has_reached(&sent));
+            assert_eq!(found, (before, after), "{error}");
+        }
+    }
+
     fn pod(spec: &Value, ip: &str) -> Pod {
         serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec, "status": {"podIP": ip}}))
             .unwrap()
@@ -553,11 +598,10 @@ mod tests {
         .unwrap();
         let pusher =
             Pusher::new(Client::new(service, "default"), vec!["127.0.0.0/8".parse().unwrap()], 1).unwrap();
-        let sent = CancellationToken::new();
         let endpoint = SocketAddr::from(([127, 0, 0, 1], port));
         let other = pusher.limiter.acquire("ns", endpoint).await;
-        let cluster = Nothing { waits };
-        let push = pusher.push(&evacuation, "self", ReviewAction::Ask, &sent, Utc::now, &cluster);
+        let (cluster, course) = (Nothing { waits }, Course::default());
+        let push = pusher.push(&evacuation, "self", ReviewAction::Ask, &course, Utc::now, &cluster);
         let release = async {
             while read.load(Ordering::Relaxed) == 0 {
                 tokio::task::yield_now().await;

@@ -30,6 +30,15 @@ pub(crate) enum PostError {
         #[source]
         source: reqwest::Error,
     },
+    /// The reply broke off.
+    #[error("the reply of endpoint {url} broke off")]
+    Cut {
+        /// The endpoint.
+        url: String,
+        /// Error of the transport.
+        #[source]
+        source: reqwest::Error,
+    },
     /// A redirect, which is never followed, or any other code but 2xx.
     #[error("the endpoint {url} replied with {reply}")]
     Code {
@@ -173,7 +182,8 @@ impl Transport {
             return Ok(None);
         }
         let (received, body) = Received::read(response).await.map_err(|error| match error {
-            ReadError::Broken(source) => unreachable(source),
+            ReadError::Broken(source) if source.is_timeout() => unreachable(source),
+            ReadError::Broken(source) => PostError::Cut { url: url.clone(), source: source.without_url() },
             ReadError::TooLong => PostError::TooLong { url: url.clone() },
         })?;
         let reply = received.to_string();

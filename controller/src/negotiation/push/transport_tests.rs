@@ -117,6 +117,14 @@ async fn an_answer_with_a_long_log_in_it_counts() {
 }
 
 #[tokio::test]
+async fn a_reply_that_breaks_off_is_told_from_none() {
+    let cut = "HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{\"response\":";
+    let error = ask(cut).await.unwrap_err();
+    assert!(matches!(error, PostError::Cut { .. }), "{error:?}");
+    assert!(matches!(ask("").await, Err(PostError::Unreachable { source, .. }) if !source.is_timeout()));
+}
+
+#[tokio::test]
 async fn an_answer_that_repeats_both_uids_is_taken() {
     let (address, port, mut requests) =
         endpoint_with(http("200 OK", "application/json; charset=utf-8", &answer("e1", "p1"))).await;

@@ -10,7 +10,7 @@ use super::{DrainedPod, Hold, PodCount, PodJudgement, budget, command, eviction,
 use crate::{
     pod::{LivePod, PodPhase},
     policy::{forced, next_change, next_forcing, policy_at, rests},
-    responders::{asked_since, expiry_time, unreadable},
+    responders::{asked_since, expiry_time, is_unreachable, longest_end, unreadable},
     status::is_finished,
     time::{after, sooner},
 };
@@ -98,6 +98,11 @@ impl Ask<'_> {
         }
         let name = text::quote(&active.name);
         let mut cause = match end {
+            Some(end) if is_unreachable(active) => format!(
+                "responder {name} could not be reached since {}, and is tried until {}",
+                text::time(since),
+                text::time(end)
+            ),
             Some(end) => format!("responder {name} has not answered and has time until {}", text::time(end)),
             None => format!("the question to responder {name} was not delivered yet"),
         };
@@ -113,9 +118,29 @@ impl Ask<'_> {
         PodJudgement::held(PodCount::Asked, self.pod, hold.expected(expected).changing_at(end))
     }
 
+    /// A pod whose delay is over. The controller evicts it at once, or once an endpoint has had the time to
+    /// answer its reminder.
+    fn reminded(&self, active: &ResponderStatus) -> PodJudgement {
+        let (until, end) = (active.delay_until.map(|time| time.0), longest_end(active));
+        let Some((until, end)) = until.zip(end).filter(|(_, end)| active.is_pushed() && self.now < *end)
+        else {
+            return PodJudgement::of(PodCount::Delayed);
+        };
+        let cause = format!(
+            "the delay of responder {} was over at {}, and it has time to answer a reminder{}",
+            text::quote(&active.name),
+            text::time(until),
+            said(active)
+        );
+        let way_out = "nothing is needed, because the controller continues after that time";
+        let hold = Hold::new(DrainBlockerReason::Delayed, self.object(), until, cause, way_out);
+        let expected = self.end_of_answers(Some(end));
+        PodJudgement::held(PodCount::Delayed, self.pod, hold.expected(expected).changing_at(Some(end)))
+    }
+
     fn delayed(&self, active: &ResponderStatus) -> PodJudgement {
         let Some(until) = active.delay_until.map(|time| time.0).filter(|until| self.now < *until) else {
-            return PodJudgement::of(PodCount::Delayed);
+            return self.reminded(active);
         };
         let cause = format!(
             "responder {} asked for a delay until {}{}",

@@ -7,6 +7,37 @@ use super::{
 };
 use crate::testing::{asking, asking_for, at, condition, evacuation, evacuation_for, requester, responder};
 
+/// An Evacuation whose app is asked over HTTP.
+fn pushed() -> evacuation_api::Evacuation {
+    with(asking(), |status| {
+        status.responders.as_mut().unwrap()[0].http =
+            serde_json::from_value(json!({"port": 80, "path": "/"})).unwrap();
+    })
+}
+
+#[test]
+fn an_endpoint_that_is_out_of_reach_or_was_not_reminded_is_named() {
+    let healthy = pod(json!({}));
+    let out_of_reach = with(pushed(), |status| {
+        let active = &mut status.responders.as_mut().unwrap()[0];
+        active.unreachable_time = Some(at(20).into());
+        active.message = Some("it could not be asked: connection refused".to_owned());
+    });
+    let judged = judge(&drained(&healthy, Standing::Asked(&out_of_reach)), at(40));
+    let message = &judged.blocker.as_ref().unwrap().message;
+    let expected = format!("responder self could not be reached since {}, and is tried", text::time(at(20)));
+    assert!(message.starts_with(&expected) && message.contains("connection refused"), "{message}");
+    assert_eq!(line(&judged), "Asked Unanswered Evacuation/e slow 20 80");
+    let delayed = answered(pushed(), Answer::Delay, None);
+    for (now, expected) in [
+        (40, "Delayed Delayed Evacuation/e slow 10 500"),
+        (500, "Delayed Delayed Evacuation/e slow 500 3610"),
+        (3610, "Delayed -"),
+    ] {
+        assert_eq!(line(&judge(&drained(&healthy, Standing::Asked(&delayed)), at(now))), expected, "{now}");
+    }
+}
+
 #[test]
 fn an_answer_that_is_waited_for_is_slow_and_a_refusal_stuck_without_an_end() {
     use Answer::{Accept, Delay, Refuse};
@@ -29,10 +60,6 @@ fn an_answer_that_is_waited_for_is_slow_and_a_refusal_stuck_without_an_end() {
         with(e, |status| status.policy.get_or_insert_default().windows = vec![window])
     };
     let hard = |on_refusal| asking_for(vec![Requester { on_refusal: Some(on_refusal), ..requester(DRAIN) }]);
-    let undelivered = with(asking(), |status| {
-        status.responders.as_mut().unwrap()[0].http =
-            serde_json::from_value(json!({"port": 80, "path": "/"})).unwrap();
-    });
     let table = vec![
         ("just asked", asking(), 29, "Asked 60"),
         ("asked for half of the time", asking(), 30, "Asked Unanswered Evacuation/e slow 0 60"),
@@ -40,7 +67,7 @@ fn an_answer_that_is_waited_for_is_slow_and_a_refusal_stuck_without_an_end() {
         ("another is asked later", then_another(asking()), 5, "Asked 120"),
         ("a deadline comes first", asking_for(due(50, evict)), 5, "Asked 50"),
         ("a deadline was reached", asking_for(due(50, evict)), 51, "Asked -"),
-        ("not delivered", undelivered, 40, "Asked Unanswered Evacuation/e slow 0 -"),
+        ("not delivered", pushed(), 40, "Asked Unanswered Evacuation/e slow 0 -"),
         ("accepted", answered(asking(), Accept, None), 40, "Asked -"),
         ("every entry sleeps", sleeping(asking_for(vec![requester(DRAIN)])), 40, "Waiting 7000"),
         ("delayed", answered(asking(), Delay, None), 40, "Delayed Delayed Evacuation/e slow 10 500"),

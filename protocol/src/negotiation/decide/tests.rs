@@ -2,8 +2,8 @@ mod rehearsal;
 
 use super::*;
 use crate::{
-    BudgetView, Delivered, EvictionOutcome, LivePod, Push, Registered, cancel, check_status_update,
-    finished_reason,
+    BudgetView, Delivered, EvictionOutcome, LivePod, NOT_ASKED, Push, Registered, cancel,
+    check_status_update, finished_reason,
     policy::policy_at,
     record_eviction,
     testing::{
@@ -460,6 +460,17 @@ fn an_accepted_eviction_of_which_nothing_is_seen_blocks_after_a_minute() {
     assert_eq!(blocked(&written(&e, &world(), 61)), Some("Terminating"));
 }
 
+/// Returns the world in which that question was delivered.
+fn delivered(asked: Delivered) -> World {
+    World { asked: Some(asked), ..world() }
+}
+
+/// Returns the delivery of a question when it was due.
+fn at_once(question: Push) -> Delivered {
+    let reached = Some(question.due);
+    Delivered { question, reached, unreached: None, sent: None, replied: false, problem: None }
+}
+
 fn pushed(mut evacuation: Evacuation) -> Evacuation {
     first(&mut evacuation).http = Some(HttpEndpoint { port: 8080, path: None, allow_host_network: None });
     evacuation.status.as_mut().unwrap().observed_generation = Some(1);
@@ -474,8 +485,8 @@ fn rule_9_the_silence_of_an_endpoint_counts_from_the_first_delivered_question() 
     let ask = Push { responder: "self".to_owned(), action: ReviewAction::Ask, due: at(0) };
     assert_eq!(decision, Decision { acts: vec![Act::Push(ask)], wake_at: None });
     let delivered = |responder: &str, problem: Option<&str>| {
-        let (responder, problem) = (responder.to_owned(), problem.map(str::to_owned));
-        World { asked: Some(Delivered { responder, problem }), ..world() }
+        let question = Push { responder: responder.to_owned(), action: ReviewAction::Ask, due: at(0) };
+        delivered(Delivered { problem: problem.map(str::to_owned), ..at_once(question) })
     };
     let other = delivered("a.b/c", None);
     assert_eq!(settled(&mut e, &other, 3600), decision, "another responder was asked");
@@ -497,6 +508,44 @@ fn rule_9_the_silence_of_an_endpoint_counts_from_the_first_delivered_question() 
 }
 
 #[test]
+fn rule_9_an_endpoint_out_of_reach_is_not_silent_and_has_its_whole_time_once_a_question_reaches_it() {
+    let ask = Push { responder: "self".to_owned(), action: ReviewAction::Ask, due: at(0) };
+    let refused = || {
+        let problem = Some(format!("{NOT_ASKED}connection refused"));
+        delivered(Delivered { reached: None, unreached: Some(at(5)), problem, ..at_once(ask.clone()) })
+    };
+    let mut e = pushed(asking());
+    assert_eq!(settled(&mut e, &refused(), 5).wake_at, Some(at(65)));
+    assert_eq!((first(&mut e).unreachable_time, first(&mut e).asked_time), (Some(at(5).into()), None));
+    let mut passed_over = e.clone();
+    assert_eq!(states(&written(&passed_over, &refused(), 65)), [ResponderState::Interrupted]);
+    settled(&mut passed_over, &refused(), 65);
+    let expected = "it could not be reached for 60 s: connection refused";
+    assert_eq!(first(&mut passed_over).message.as_deref(), Some(expected));
+
+    let mut taken = refused();
+    taken.asked.as_mut().unwrap().sent = Some(at(64));
+    assert_eq!(settled(&mut e, &taken, 65).wake_at, Some(at(124)), "it has the question in hand");
+    assert_eq!(first(&mut e).asked_time, None, "it could break that off");
+    assert_eq!(settled(&mut e, &delivered(at_once(ask.clone())), 64).wake_at, Some(at(124)));
+    assert_eq!(first(&mut e).asked_time, Some(at(64).into()));
+    assert_eq!(first(&mut e).message, None, "nothing keeps the question from it any more");
+    settled(&mut e, &refused(), 100);
+    assert_eq!(first(&mut e).asked_time, Some(at(64).into()), "it had the question");
+    assert_eq!(states(&written(&e, &refused(), 124)), [ResponderState::Interrupted]);
+}
+
+#[test]
+fn a_new_leader_that_does_not_reach_an_endpoint_writes_nothing_about_one_that_was_asked() {
+    let ask = Push { responder: "self".to_owned(), action: ReviewAction::Ask, due: at(0) };
+    let mut e = pushed(asking());
+    settled(&mut e, &delivered(at_once(ask.clone())), 5);
+    let unreached = Delivered { reached: None, unreached: Some(at(20)), ..at_once(ask.clone()) };
+    let decision = decide(&e, &delivered(unreached), at(20));
+    assert_eq!(decision, Decision { acts: vec![Act::Push(ask)], wake_at: Some(at(65)) });
+}
+
+#[test]
 fn rule_9_a_deadline_acts_although_the_question_was_never_delivered() {
     let e = pushed(asking_for(vec![with_deadline(70, DeadlineAction::Evict)]));
     assert_eq!(states(&written(&e, &world(), 70)), [ResponderState::Interrupted]);
@@ -504,13 +553,17 @@ fn rule_9_a_deadline_acts_although_the_question_was_never_delivered() {
 
 #[test]
 fn an_endpoint_is_asked_once_and_reminded_in_time() {
+    let reminded = |due| {
+        let (responder, action) = ("self".to_owned(), ReviewAction::Remind);
+        delivered(at_once(Push { responder, action, due: at(due) }))
+    };
     let push = |action, due| vec![Act::Push(Push { responder: "self".to_owned(), action, due: at(due) })];
     let mut e = pushed(asking());
     assert_eq!(settled(&mut e, &world(), 1).acts, push(ReviewAction::Ask, 0));
     say(&mut e, Answer::Delay, 10);
     let decision = settled(&mut e, &world(), 29);
     assert_eq!((decision.acts, decision.wake_at), (vec![], Some(at(30))));
-    let decision = settled(&mut e, &world(), 30);
+    let decision = settled(&mut e, &reminded(30), 30);
     assert_eq!((decision.acts, decision.wake_at), (push(ReviewAction::Remind, 30), Some(at(40))));
 
     say(&mut e, Answer::Refuse, 31);
@@ -521,6 +574,45 @@ fn an_endpoint_is_asked_once_and_reminded_in_time() {
     assert_eq!(settled(&mut e, &world(), 90).wake_at, Some(at(91)), "it cannot speak by itself");
     assert_eq!(settled(&mut e, &world(), 91).acts, push(ReviewAction::Remind, 91));
     assert_eq!(settled(&mut asking(), &world(), 1).acts, [], "who watches is not pushed to");
+}
+
+#[test]
+fn rule_11_a_delay_ends_after_the_time_for_an_answer_to_its_reminder() {
+    let reminder = Push { responder: "self".to_owned(), action: ReviewAction::Remind, due: at(30) };
+    let mut e = pushed(asking());
+    first(&mut e).max_delay_seconds = 100;
+    say(&mut e, Answer::Delay, 10);
+    let unasked = settled(&mut e, &world(), 41);
+    assert_eq!(unasked.acts, [Act::Push(reminder.clone())], "it is over, and the app does not know");
+    assert_eq!(unasked.wake_at, Some(at(110)), "nobody can be asked for ever");
+    assert_eq!(states(&written(&e, &world(), 110)), [ResponderState::Interrupted]);
+    let very_late = delivered(Delivered { sent: Some(at(105)), reached: None, ..at_once(reminder.clone()) });
+    assert_eq!(settled(&mut e, &very_late, 105).wake_at, Some(at(110)), "up to the longest delay, and 10 s");
+
+    assert_eq!(settled(&mut e, &world(), 109).wake_at, Some(at(110)));
+    let late = delivered(Delivered { reached: Some(at(45)), ..at_once(reminder.clone()) });
+    assert_eq!(settled(&mut e, &late, 50).wake_at, Some(at(55)), "10 s, as after a reminder in time");
+    assert_eq!(states(&written(&e, &late, 55)), [ResponderState::Interrupted]);
+    let of_another_delay = delivered(at_once(Push { due: at(29), ..reminder.clone() }));
+    assert_eq!(settled(&mut e, &of_another_delay, 41).wake_at, Some(at(110)));
+
+    let with_a_reply = delivered(Delivered { replied: true, ..at_once(reminder) });
+    assert_eq!(settled(&mut e, &with_a_reply, 109).wake_at, None, "its reply is in our hands");
+    let mut e = pushed(asking_for(vec![with_deadline(70, DeadlineAction::Evict)]));
+    say(&mut e, Answer::Delay, 10);
+    assert_eq!(settled(&mut e, &world(), 41).wake_at, Some(at(70)));
+    assert_eq!(states(&written(&e, &with_a_reply, 70)), [ResponderState::Interrupted], "a deadline acts");
+}
+
+#[test]
+fn rule_11_a_reply_in_hand_is_no_silence() {
+    let ask = Push { responder: "self".to_owned(), action: ReviewAction::Ask, due: at(0) };
+    let mut e = pushed(asking());
+    let asked = at_once(ask);
+    settled(&mut e, &delivered(asked.clone()), 1);
+    let replied = delivered(Delivered { replied: true, ..asked.clone() });
+    assert_eq!(settled(&mut e, &replied, 90).wake_at, None);
+    assert_eq!(states(&written(&e, &delivered(asked), 90)), [ResponderState::Interrupted]);
 }
 
 #[test]

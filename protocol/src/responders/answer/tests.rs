@@ -3,7 +3,7 @@ use crate::{
     cancel,
     testing::{asking, asking_for, at, requester},
 };
-use evacuation_api::{DeadlineAction, Requester};
+use evacuation_api::{DeadlineAction, HttpEndpoint, Requester};
 
 fn say(answer: Answer) -> EvacuationResponseSpec {
     EvacuationResponseSpec { answer: Some(answer), ..EvacuationResponseSpec::default() }
@@ -69,6 +69,19 @@ fn a_delay_is_granted_from_the_servers_receipt_and_renewed_from_each() {
     assert_eq!(r.delay_until, Some(at(65).into()));
     let (r, _) = give(&mut e, &delay(5), 36).unwrap();
     assert_eq!(r.delay_until, Some(at(41).into()), "a renewal may shorten");
+}
+
+#[test]
+fn a_delay_of_an_endpoint_lasts_long_enough_for_a_reminder_unless_a_bound_ends_it() {
+    let mut e = asking_for(vec![deadline(60, DeadlineAction::Evict)]);
+    let responder = &mut e.status.as_mut().unwrap().responders.as_mut().unwrap()[0];
+    responder.http = Some(HttpEndpoint { port: 8080, path: None, allow_host_network: None });
+    let (r, reply) = give(&mut e, &delay(1), 3).unwrap();
+    assert_eq!((r.delay_until, reply.granted_seconds), (Some(at(13).into()), Some(10)));
+    let expected = "1 s were asked for; an endpoint gets 10 s, to be reminded in time";
+    assert_eq!(reply.message.as_deref(), Some(expected));
+    assert_eq!(give(&mut e, &delay(10), 4).unwrap().1.message, None);
+    assert_eq!(give(&mut e, &delay(1), 55).unwrap().1.granted_seconds, Some(5), "the deadline");
 }
 
 #[test]

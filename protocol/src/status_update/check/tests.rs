@@ -93,6 +93,41 @@ fn rule_9_the_first_delivered_question_is_recorded_once_at_the_servers_time() {
 }
 
 #[test]
+fn rule_9_an_endpoint_out_of_reach_is_recorded_once_at_the_servers_time_and_before_it_is_asked_alone() {
+    let told = |e: &Evacuation, asked: bool| {
+        let next = write(e, 20, |s| {
+            let r = &mut s.responders.as_mut().unwrap()[0];
+            r.unreachable_time = Some(at(-500).into());
+            r.asked_time = asked.then(|| at(-500).into());
+        });
+        next.unwrap().responders.unwrap()[0].unreachable_time.map(|time| time.0)
+    };
+    let mut e = pushed(None);
+    assert_eq!((told(&e, false), told(&e, true)), (Some(at(20)), None));
+    let r = &mut e.status.as_mut().unwrap().responders.as_mut().unwrap()[0];
+    r.unreachable_time = Some(at(7).into());
+    assert_eq!((told(&e, false), told(&e, true)), (Some(at(7)), Some(at(7))), "it never moves");
+    assert!(write(&e, 66, |s| set_state(s, 0, Interrupted)).is_err());
+    assert!(write(&e, 67, |s| set_state(s, 0, Interrupted)).is_ok());
+    assert_eq!(told(&pushed(Some(Answer::Delay)), false), None, "it has answered");
+    assert_eq!(told(&answered(None, RefusalPolicy::Wait, None), false), None, "it watches");
+}
+
+#[test]
+fn what_kept_a_question_from_an_endpoint_is_told_until_one_reaches_it() {
+    let mut e = pushed(None);
+    e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].message = Some("refused".to_owned());
+    let told = |asked: bool| {
+        let next = write(&e, 20, |s| {
+            let r = &mut s.responders.as_mut().unwrap()[0];
+            (r.message, r.asked_time) = (None, asked.then(|| at(20).into()));
+        });
+        next.unwrap().responders.unwrap().remove(0).message
+    };
+    assert_eq!((told(false).as_deref(), told(true)), (Some("refused"), None));
+}
+
+#[test]
 fn what_was_wrong_with_a_reply_is_recorded_until_the_endpoint_answers() {
     let message = |e: &Evacuation, message: &str| {
         let next = write(e, 20, |s| {

@@ -1,12 +1,14 @@
 //! Two controllers and a pushed app: the leader is killed before, during and after the delivery of the
-//! question.
+//! question, and stopped while a reminder is due.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use chrono::{TimeDelta, Utc};
 use evacuation_api::{Answer, Evacuation, ResponderState, ReviewAction};
 use evacuation_e2e::{Endpoint, PodSpec, Reply, Scene, answering, scene::first};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::worker;
 
@@ -85,6 +87,44 @@ async fn an_app_whose_delay_was_recorded_before_the_leader_died_keeps_its_time_a
     let endpoint = endpoint.await.unwrap();
     scene.answered(&evacuation, Answer::Delay).await;
     scene.kill_controller();
+    accepted(&scene, &evacuation, &endpoint).await;
+    let actions: Vec<ReviewAction> = endpoint.asked().iter().map(|question| question.action).collect();
+    assert_eq!(actions, [ReviewAction::Ask, ReviewAction::Remind]);
+}
+
+/// What nobody asked in time is no silence of the app.
+///
+/// # Attack
+///
+/// - Attacker: a node that is short of CPU
+/// - Act: stops the controller while a reminder is due and the delay of an app ends
+/// - Promise: 11
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_whose_reminder_is_late_is_asked_before_its_delay_ends() {
+    let scene = worker::scene("late").await;
+    let pod = scene.pod("app", PodSpec::pushed(scene.port)).await;
+    let endpoint = Endpoint::of(&pod, scene.port, move |question| {
+        let answer = match question.action {
+            ReviewAction::Ask => json!({"answer": "Delay", "delaySeconds": 1}),
+            _ => json!({"answer": "Accept"}),
+        };
+        Reply::Json(answering(question, answer))
+    });
+    let endpoint = endpoint.await.unwrap();
+    let evacuation = scene.ask_and_reach(&pod, json!({})).await;
+    let asked = scene.answered(&evacuation, Answer::Delay).await;
+    let (since, until) = asked.answer_time.zip(asked.delay_until).unwrap();
+    assert_eq!((until.0 - since.0).num_seconds(), 10, "long enough for a reminder");
+    // The reminder is due after two thirds. A longer stop would cost the leader its lease.
+    let at = async |milliseconds| {
+        let time = until.0 + TimeDelta::milliseconds(milliseconds);
+        sleep((time - Utc::now()).to_std().unwrap_or_default()).await;
+    };
+    let leader = &scene.platform().controllers()[0];
+    at(-3800).await;
+    leader.pause().unwrap();
+    at(300).await;
+    leader.resume().unwrap();
     accepted(&scene, &evacuation, &endpoint).await;
     let actions: Vec<ReviewAction> = endpoint.asked().iter().map(|question| question.action).collect();
     assert_eq!(actions, [ReviewAction::Ask, ReviewAction::Remind]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use controlplane::output_of;
-use evacuation_api::{Answer, Evacuation, ResponderState, ReviewAction, ReviewRequest};
+use evacuation_api::{Answer, Evacuation, ResponderState, ResponderStatus, ReviewAction, ReviewRequest};
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams},
@@ -18,6 +18,18 @@ use serde_json::{Value, json};
 
 /// Asks an app whose endpoint behaves so, and checks that it is reported in these words and then passed over.
 async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sync + 'static, said: &str) {
+    let ended = passes_over(prefix, reply, said, "it gave no valid answer in 3 s: ", "NoValidAnswer").await;
+    assert!(ended.asked_time.is_some(), "{ended:?}");
+}
+
+/// Does that where the message of the responder begins so, and an Event of that reason tells of its end.
+async fn passes_over(
+    prefix: &str,
+    reply: impl Fn(&ReviewRequest) -> Reply + Send + Sync + 'static,
+    said: &str,
+    start: &str,
+    event: &str,
+) -> ResponderStatus {
     let scene = Scene::new(prefix).await;
     let spec = registered(&scene, 3);
     let pod = scene.pod("app", spec).await;
@@ -30,13 +42,11 @@ async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sy
     if said.is_empty() {
         assert_eq!(message, "it was silent for 3 s");
     } else {
-        assert!(
-            message.starts_with("it gave no valid answer in 3 s: ") && message.contains(said),
-            "{message}"
-        );
-        scene.event("Pod", "app", "NoValidAnswer").await;
+        assert!(message.starts_with(start) && message.contains(said), "{message}");
+        scene.event("Pod", "app", event).await;
     }
-    let lapse = responder.asked_time.unwrap().0 + TimeDelta::seconds(3);
+    let since = responder.asked_time.or(responder.unreachable_time);
+    let lapse = since.unwrap().0 + TimeDelta::seconds(3);
     let evicted = scene.evicted_at("app");
     assert!(lapse <= evicted && evicted < lapse + LATE, "{lapse} {evicted}");
     endpoint.hears(ReviewAction::Ask).await.unwrap();
@@ -45,6 +55,7 @@ async fn fails(prefix: &str, reply: impl Fn(&ReviewRequest) -> Reply + Send + Sy
         assert!(event.contains(said), "{said:?} is not in {event:?}");
         scene.event("Pod", "app", "PushFailed").await;
     }
+    responder.clone()
 }
 
 fn registered(scene: &Scene, timeout: i64) -> PodSpec {
@@ -79,7 +90,9 @@ async fn an_endpoint_that_answers_ten_megabytes_is_passed_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_closes_the_connection_is_passed_over() {
-    fails("closing", |_| Reply::Close, "did not reply").await;
+    let start = "it could not be reached for 3 s: ";
+    let ended = passes_over("closing", |_| Reply::Close, "did not reply", start, "Unreachable").await;
+    assert!(ended.asked_time.is_none() && ended.unreachable_time.is_some(), "{ended:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,9 +212,15 @@ async fn an_endpoint_that_is_not_up_yet_is_asked_until_it_is() {
     let scene = Scene::new("late-start").await;
     let pod = scene.pod("app", registered(&scene, 60)).await;
     let evacuation = scene.ask(&pod, json!({})).await;
+    let is_out_of_reach = |e: &Evacuation| first(e).unreachable_time.is_some();
+    let seen = scene.until(&evacuation, "it is out of reach", is_out_of_reach).await;
+    let message = first(&seen).message.clone().unwrap();
+    assert!(message.starts_with("it could not be asked: "), "{message}");
     scene.event("Pod", "app", "PushFailed").await;
     let _endpoint =
         Endpoint::of(&pod, scene.port, |question| Reply::Json(accepting(question))).await.unwrap();
     let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
     assert_eq!(first(&ended).answer, Some(Answer::Accept));
+    let responder = first(&ended);
+    assert!(responder.asked_time > responder.unreachable_time, "its time began anew: {responder:?}");
 }
