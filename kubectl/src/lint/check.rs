@@ -1,12 +1,34 @@
 //! Problems of one object.
 
-use evacuation_api::{DOMAIN, GROUP, manifest_problems};
+use std::borrow::Cow;
+
+use evacuation_api::{DOMAIN, GROUP, is_own_annotation, manifest_problems};
 use machinery_merge::Parsed;
 use serde_json::Value;
 
-use super::{Checked, kinds::kind_problems};
+use super::{checked::Checked, kinds::kind_problems};
 
-/// Adds the problems of a document, and of each object of a list, to `problems`; counts the objects.
+/// API group of the files of kustomize, which no cluster has.
+const KUSTOMIZE_GROUP: &str = "kustomize.config.k8s.io";
+/// Places of annotations that kustomize's `commonAnnotations` writes beside those of the pods.
+const COPIES: [&str; 2] = ["/metadata/annotations", "/spec/jobTemplate/metadata/annotations"];
+/// Places of the pods' annotations in a workload.
+const PODS: [&str; 3] = [
+    "/spec/template/metadata/annotations",
+    "/template/metadata/annotations",
+    "/spec/jobTemplate/spec/template/metadata/annotations",
+];
+
+/// Returns the reason for which a document is no object of Kubernetes. `None` for an object.
+pub(super) fn foreign(value: &Value) -> Option<&'static str> {
+    let (version, kind) = (text(value, "/apiVersion"), text(value, "/kind"));
+    if version.is_empty() || kind.is_empty() {
+        return Some("apiVersion or kind is missing");
+    }
+    (group_of(version) == KUSTOMIZE_GROUP).then_some("it is a file of kustomize, which reads its folder")
+}
+
+/// Adds the problems of an object, and of each object of a list, to `problems`; counts the objects.
 pub(super) fn check(document: &Parsed, number: usize, objects: &mut Checked, problems: &mut Vec<String>) {
     let duplicates =
         document.duplicate_fields.iter().map(|path| format!("document {number}: {path}: is given twice"));
@@ -15,26 +37,65 @@ pub(super) fn check(document: &Parsed, number: usize, objects: &mut Checked, pro
 }
 
 fn check_value(value: &Value, place: &str, objects: &mut Checked, problems: &mut Vec<String>) {
-    let (version, kind) = (text(value, "/apiVersion"), text(value, "/kind"));
-    if version.is_empty() || kind.is_empty() {
-        problems.push(format!("{place}: is not an object of Kubernetes: apiVersion or kind is missing"));
+    if let Some(reason) = foreign(value) {
+        problems.push(format!("{place}: is not an object of Kubernetes: {reason}"));
         return;
     }
+    let (version, kind) = (text(value, "/apiVersion"), text(value, "/kind"));
     if let Some(items) = value.get("items").and_then(Value::as_array).filter(|_| kind.ends_with("List")) {
         for (index, item) in items.iter().enumerate() {
-            check_value(item, &format!("{place}, item {}", index + 1), objects, problems);
+            let item = typed(item, version, kind.trim_end_matches("List"));
+            check_value(&item, &format!("{place}, item {}", index + 1), objects, problems);
         }
         return;
     }
-    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let group = group_of(version);
     if group != GROUP && group.ends_with(&format!(".{DOMAIN}")) {
-        objects.unchecked.insert(kind.escape_debug().to_string());
+        objects.leave_kind(kind);
         return;
     }
     objects.number += 1;
-    let found = if group == GROUP { kind_problems(value, version, kind) } else { manifest_problems(value) };
+    let found = if group == GROUP {
+        kind_problems(value, version, kind)
+    } else {
+        manifest_problems(&without_copies(value))
+    };
     let object = object_name(value, kind, place);
     problems.extend(found.into_iter().map(|problem| format!("{object}: {problem}")));
+}
+
+/// Returns an item of a list such as `PodList`, whose items may leave out their kind.
+fn typed<'a>(item: &'a Value, version: &str, kind: &str) -> Cow<'a, Value> {
+    let is_typed = item.get("kind").is_some() || item.get("apiVersion").is_some();
+    let mut item = Cow::Borrowed(item);
+    if !is_typed
+        && !kind.is_empty()
+        && item.is_object()
+        && let Some(fields) = item.to_mut().as_object_mut()
+    {
+        fields.insert("apiVersion".to_owned(), version.into());
+        fields.insert("kind".to_owned(), kind.into());
+    }
+    item
+}
+
+/// Returns the object without annotations outside of its pod template that the template has, too, with the
+/// same value. They have no effect, and are no mistake.
+fn without_copies(value: &Value) -> Cow<'_, Value> {
+    let Some(pods) = PODS.iter().find_map(|place| value.pointer(place)?.as_object()) else {
+        return Cow::Borrowed(value);
+    };
+    let is_copy = |key: &str, annotation: &Value| is_own_annotation(key) && pods.get(key) == Some(annotation);
+    let mut cleaned = Cow::Borrowed(value);
+    for place in COPIES {
+        let annotations = value.pointer(place).and_then(Value::as_object);
+        if annotations.is_some_and(|all| all.iter().any(|(key, annotation)| is_copy(key, annotation)))
+            && let Some(all) = cleaned.to_mut().pointer_mut(place).and_then(Value::as_object_mut)
+        {
+            all.retain(|key, annotation| !is_copy(key, annotation));
+        }
+    }
+    cleaned
 }
 
 /// The object as `KIND NAMESPACE/NAME`.
@@ -46,6 +107,10 @@ fn object_name(value: &Value, kind: &str, place: &str) -> String {
     let namespace = text(value, "/metadata/namespace");
     let slash = if namespace.is_empty() { "" } else { "/" };
     format!("{kind} {namespace}{slash}{name}").escape_debug().to_string()
+}
+
+fn group_of(version: &str) -> &str {
+    version.split_once('/').map_or("", |(group, _)| group)
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {

@@ -1,13 +1,15 @@
-use std::path::{Path, PathBuf};
-
 use super::*;
 
-/// The problems of a file with that text, without the file's name.
+/// The problems of a file with that text that a flag names, without the file's name.
 fn problems(text: &str) -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("manifest.yaml");
-    std::fs::write(&file, text).unwrap();
-    lint(&file, &mut Checked::default())
+    lint_text(text, &Input::Named("manifest.yaml".into()), &mut Checked::default())
+}
+
+/// The problems and the summary of a file with that text in a directory that a flag names.
+fn found(text: &str) -> (Vec<String>, String) {
+    let mut checked = Checked::default();
+    let problems = lint_text(text, &Input::Found("manifest.yaml".into()), &mut checked);
+    (problems, checked.summary(0).unwrap())
 }
 
 #[test]
@@ -125,7 +127,7 @@ fn a_document_that_is_no_object_is_a_problem_and_the_others_are_checked() {
     assert_eq!(found[1], "document 2: is not an object of Kubernetes: apiVersion or kind is missing");
     assert_eq!(found[2], "document 3: metadata.name: is given twice");
     assert_eq!(
-        lint(Path::new("/no/such/file"), &mut Checked::default()),
+        lint(&Input::Named("/no/such/file".into()), &mut Checked::default()),
         ["the file cannot be read: No such file or directory (os error 2)"]
     );
 }
@@ -134,8 +136,8 @@ fn a_document_that_is_no_object_is_a_problem_and_the_others_are_checked() {
 fn a_manifest_without_a_problem_has_none_and_its_objects_are_counted() {
     let examples = [env!("CARGO_MANIFEST_DIR"), "../deploy"].iter().collect::<PathBuf>();
     let mut objects = Checked::default();
-    for file in manifests(&[examples], true).unwrap() {
-        assert_eq!(lint(&file, &mut objects), Vec::<String>::new(), "{}", file.display());
+    for input in inputs(&[examples], true, &Tools::default()).unwrap() {
+        assert_eq!(lint(&input, &mut objects), Vec::<String>::new(), "{input:?}");
     }
     assert!(objects.number > 10, "{objects:?}");
 }
@@ -168,12 +170,103 @@ fn every_kind_that_the_server_would_refuse_is_a_problem_with_all_its_errors_at_o
 
 #[test]
 fn what_was_not_checked_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("gateway.yaml");
     let text = "apiVersion: gateway.evacuation.dev/v1alpha1\nkind: GatewayConfiguration\ncallers: []\n---\n\
                 {apiVersion: v1, kind: Pod, metadata: {name: p}}\n";
-    std::fs::write(&file, text).unwrap();
-    let mut objects = Checked::default();
-    assert_eq!(lint(&file, &mut objects), Vec::<String>::new());
-    assert_eq!(objects.summary(), "no problem, 1 object checked; not checked: GatewayConfiguration");
+    assert_eq!(problems(text), Vec::<String>::new());
+    let summary = "no problem, 1 object checked; not checked: GatewayConfiguration";
+    assert_eq!(found(text), (Vec::new(), summary.to_owned()));
+}
+
+#[test]
+fn a_file_of_another_program_is_a_problem_only_if_it_is_named() {
+    for text in [
+        "resources: [web.yaml]\n",
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [web.yaml]\n",
+        "apiVersion: v2\nname: c\nversion: 0.1.0\n",
+        "replicas: 2\nreplicas: 3\n",
+        "- {op: replace, path: /spec/replicas, value: 2}\n",
+        "{\"name\": \"web\", \"scripts\": {}}",
+        "on: [push]\njobs: {lint: {runs-on: ubuntu-latest}}\n",
+    ] {
+        let summary = "no problem, 0 objects checked; not checked: manifest.yaml";
+        assert_eq!(found(text), (Vec::new(), summary.to_owned()), "{text}");
+        let problems = problems(text);
+        let [problem] = problems.as_slice() else { panic!("{text}: {problems:?}") };
+        assert!(problem.starts_with("document 1: is not an object of Kubernetes: "), "{text}: {problem}");
+    }
+}
+
+#[test]
+fn a_file_without_a_document_is_a_problem_only_if_it_is_named() {
+    for text in ["", "# nothing\n---\n", "null\n", "---\nnull\n---\n"] {
+        assert_eq!(found(text), (Vec::new(), "no problem, 0 objects checked".to_owned()), "{text:?}");
+        assert_eq!(problems(text), ["holds no object of Kubernetes"], "{text:?}");
+    }
+}
+
+#[test]
+fn every_object_of_a_list_and_of_json_in_a_row_is_checked() {
+    let pod = |name: &str| {
+        let annotations = r#"{"gate.evacuation.dev/open": "maybe"}"#;
+        let metadata = format!(r#"{{"name": "{name}", "annotations": {annotations}}}"#);
+        format!(r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {metadata}}}"#)
+    };
+    let list = |items: &str| format!(r#"{{"apiVersion": "v1", "kind": "List", "items": [{items}]}}"#);
+    let untyped = r#"{"metadata": {"name": "NAME", "annotations": {"gate.evacuation.dev/open": "maybe"}}}"#;
+    let (a, b) = (untyped.replace("NAME", "a"), untyped.replace("NAME", "b"));
+    for text in [
+        format!("{}{}", pod("a"), pod("b")),
+        format!("{}\n{}\n", pod("a"), pod("b")),
+        list(&format!("{}, {}", pod("a"), pod("b"))),
+        format!("apiVersion: v1\nkind: List\nitems:\n- {}\n- {}\n", list(&pod("a")), list(&pod("b"))),
+        format!("apiVersion: v1\nkind: PodList\nitems:\n- {a}\n- {b}\n"),
+    ] {
+        let problem = "metadata.annotations[gate.evacuation.dev/open]: \"maybe\" is neither true nor false";
+        let expected = ["a", "b"].map(|name| format!("Pod {name}: {problem}"));
+        assert_eq!(problems(&text), expected, "{text}");
+        assert_eq!(found(&text).1, "no problem, 2 objects checked", "{text}");
+    }
+    let problem = "document 1, item 2: is not an object of Kubernetes: apiVersion or kind is missing";
+    assert_eq!(found(&list(&format!("{list}, {{}}", list = list("")))).0, [problem]);
+}
+
+#[test]
+fn an_annotation_beside_the_same_one_of_the_template_is_no_problem() {
+    let own = r#"{"evacuation.dev/responders": "[]", "gate.evacuation.dev/open": "true", "a": "b"}"#;
+    let template = format!("template: {{metadata: {{annotations: {own}}}}}");
+    for (head, spec) in [
+        ("apiVersion: apps/v1\nkind: Deployment", format!("spec: {{{template}}}")),
+        ("apiVersion: v1\nkind: PodTemplate", template.clone()),
+        (
+            "apiVersion: batch/v1\nkind: CronJob",
+            format!("spec: {{jobTemplate: {{metadata: {{annotations: {own}}}, spec: {{{template}}}}}}}"),
+        ),
+    ] {
+        let with =
+            |own: &str| problems(&format!("{head}\nmetadata: {{name: web, annotations: {own}}}\n{spec}\n"));
+        assert_eq!(with(own), Vec::<String>::new(), "{head}");
+        // Another value is a mistake: the author expects an effect.
+        let other = with(&own.replace("true", "false"));
+        let [problem] = other.as_slice() else { panic!("{head}: {other:?}") };
+        assert!(
+            problem.contains("metadata.annotations[gate.evacuation.dev/open]: has no effect here"),
+            "{problem}"
+        );
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_directory_that_fails_to_render_is_a_problem_with_the_name_of_the_tool() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("kustomize");
+    std::fs::write(&program, "").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let tool = Tools::of_path(folder.path().as_os_str()).kustomize.unwrap();
+    std::fs::remove_file(&program).unwrap();
+    let input = Input::Rendered(folder.path().to_owned(), tool);
+    let expected = "kustomize build cannot be run: No such file or directory (os error 2)";
+    assert_eq!(lint(&input, &mut Checked::default()), [expected]);
+    assert_eq!(name(&input), folder.path().display().to_string());
 }
