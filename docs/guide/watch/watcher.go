@@ -158,7 +158,8 @@ func answer(ctx context.Context, to evacuation, spec response) (int, bool) {
 				GrantedSeconds int `json:"grantedSeconds"`
 			} `json:"status"`
 		}
-		err := get(ctx, http.MethodPost, "/"+to.Metadata.Name+"/respond", body, &reply)
+		// The watch can show what the answer led to before the reply to it arrives.
+		err := get(context.WithoutCancel(ctx), http.MethodPost, "/"+to.Metadata.Name+"/respond", body, &reply)
 		if err == nil {
 			return reply.Status.GrantedSeconds, true
 		}
