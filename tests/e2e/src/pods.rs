@@ -30,6 +30,8 @@ pub struct PodSpec {
     pub group: Option<String>,
     /// The service account it runs as; `default` without one.
     pub service_account: Option<String>,
+    /// The CPUs it requests, if any.
+    pub cpus: Option<u32>,
 }
 
 impl PodSpec {
@@ -76,6 +78,13 @@ impl PodSpec {
         self
     }
 
+    /// The same with a request for that many CPUs. A node of kwok has 1,000.
+    #[must_use]
+    pub fn cpus(mut self, cpus: u32) -> Self {
+        self.cpus = Some(cpus);
+        self
+    }
+
     fn manifest(&self, name: &str) -> anyhow::Result<Pod> {
         let responders = self.responders.iter().map(|text| (RESPONDERS_ANNOTATION, text.as_str()));
         let others = self.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
@@ -83,13 +92,14 @@ impl PodSpec {
             responders.chain(others).map(|(key, value)| (key.to_owned(), json!(value))).collect();
         let labels: serde_json::Map<_, _> =
             self.labels.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+        let resources = self.cpus.map(|cpus| json!({"requests": {"cpu": cpus.to_string()}}));
         let pod = json!({
             "metadata": {"name": name, "labels": labels, "annotations": annotations},
             "spec": {
                 "nodeName": self.node,
                 "schedulingGroup": self.group.as_ref().map(|group| json!({"podGroupName": group})),
                 "serviceAccountName": self.service_account,
-                "containers": [{"name": "app", "image": "app"}],
+                "containers": [{"name": "app", "image": "app", "resources": resources}],
             },
         });
         Ok(serde_json::from_value(pod)?)

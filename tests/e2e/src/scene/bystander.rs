@@ -8,7 +8,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{ASKER, Drainer, Running, Scene, entry, in_millis, is_ready, quick, wanting};
+use super::{ASKER, Drainer, Running, Scene, entry, in_millis, is_ready, quick, received, wanting};
 use crate::{PodSpec, Pods, pod_client};
 
 /// Time until the deadline of the pod whose app is silent, in milliseconds.
@@ -48,8 +48,9 @@ impl Bystander {
         Self { pods, node, drainer, _app: app.into() }
     }
 
-    /// Drains the node, and evicts the pod whose app is silent at its deadline. Each must succeed.
-    pub async fn drains(self, scene: &Scene) {
+    /// Drains the node, and evicts the pod whose app is silent at its deadline. Each must succeed, by one
+    /// eviction that comes after the answer or the deadline.
+    pub async fn drains(&self, scene: &Scene) {
         let entry = entry(ASKER, json!({"deadline": in_millis(DEADLINE), "atDeadline": "Evict"}));
         let wanted = wanting("silent", &[entry]);
         let api: Api<Evacuation> = Api::namespaced(self.drainer.user.client.clone(), self.pods.namespace());
@@ -59,5 +60,22 @@ impl Bystander {
         let left = self.pods.api().list(&ListParams::default()).await.unwrap().items;
         let left: Vec<_> = left.iter().filter(|pod| is_ready(pod)).map(ResourceExt::name_any).collect();
         assert_eq!(left, Vec::<String>::new(), "every pod moved");
+        self.were_evicted(scene, &silent);
+    }
+
+    /// Asserts by the audit log that each pod was evicted once, and none too early.
+    fn were_evicted(&self, scene: &Scene, silent: &Evacuation) {
+        let evicted = |pod| scene.evicted_once_in(self.pods.namespace(), pod);
+        let mut answers = scene.control_plane().audit_events().unwrap();
+        answers.retain(|event| {
+            event.resource() == "selfevacuations"
+                && event.subresource() == "respond"
+                && event.namespace() == self.pods.namespace()
+        });
+        let answered = answers.iter().map(received).min().expect("the app answered");
+        assert!(answered <= evicted("watching"), "the app answered at {answered}");
+        let deadline = silent.spec.requesters[0].deadline.unwrap().time();
+        assert!(deadline <= evicted("silent"), "the deadline was {deadline}");
+        evicted("plain");
     }
 }

@@ -33,27 +33,58 @@ impl Scene {
 
     /// The calls of the eviction API for a pod of that name.
     pub fn evictions(&self, pod: &str) -> Vec<AuditEvent> {
-        let mut all = self.pod_calls(pod, "create");
+        self.evictions_in(self.namespace(), pod)
+    }
+
+    fn evictions_in(&self, namespace: &str, pod: &str) -> Vec<AuditEvent> {
+        let mut all = self.pod_calls(namespace, pod, "create");
         all.retain(|event| event.subresource() == "eviction");
         all
     }
 
     /// The calls that deleted a pod of that name, except kwok's.
     pub fn deletions(&self, pod: &str) -> Vec<AuditEvent> {
-        let mut all = self.pod_calls(pod, "delete");
+        self.deletions_in(self.namespace(), pod)
+    }
+
+    fn deletions_in(&self, namespace: &str, pod: &str) -> Vec<AuditEvent> {
+        let mut all = self.pod_calls(namespace, pod, "delete");
         all.retain(|event| event.user() != "kwok");
         all
     }
 
-    fn pod_calls(&self, pod: &str, verb: &str) -> Vec<AuditEvent> {
+    fn pod_calls(&self, namespace: &str, pod: &str, verb: &str) -> Vec<AuditEvent> {
         let mut all = self.control_plane().audit_events().unwrap();
         all.retain(|event| {
             event.resource() == "pods"
                 && event.verb() == verb
-                && event.namespace() == self.namespace()
+                && event.namespace() == namespace
                 && event.name() == pod
         });
         all
+    }
+
+    /// Asserts that no call evicted or deleted a pod of that name until now.
+    pub fn left_alone(&self, pod: &str) {
+        let mut taken = [self.evictions(pod), self.deletions(pod)].concat();
+        taken.retain(took_place);
+        assert!(taken.is_empty(), "{pod} was not left alone: {taken:?}");
+    }
+
+    /// Asserts that one call evicted a pod of that name, and that no call deleted it. Returns the time at
+    /// which the eviction arrived.
+    pub fn evicted_once(&self, pod: &str) -> DateTime<Utc> {
+        self.evicted_once_in(self.namespace(), pod)
+    }
+
+    /// The same in another namespace.
+    pub fn evicted_once_in(&self, namespace: &str, pod: &str) -> DateTime<Utc> {
+        let (mut evictions, mut deletions) =
+            (self.evictions_in(namespace, pod), self.deletions_in(namespace, pod));
+        evictions.retain(took_place);
+        deletions.retain(took_place);
+        assert_eq!((evictions.len(), deletions.len()), (1, 0), "{pod}: {evictions:?} {deletions:?}");
+        received(&evictions[0])
     }
 
     /// The times of the evictions in the namespace that succeeded, dry runs aside.
@@ -97,6 +128,11 @@ impl Scene {
         });
         found.await.unwrap()
     }
+}
+
+/// Returns true for an eviction or a deletion that succeeded, dry runs aside.
+fn took_place(event: &AuditEvent) -> bool {
+    (200..300).contains(&event.code()) && !is_dry_run(event)
 }
 
 /// Returns true for an eviction that asks for a dry run, in its body or in its query.

@@ -137,21 +137,26 @@ async fn a_gateway_that_requires_tokens_answers_the_kube_apiserver_and_no_holder
         scene.control_plane().service_account_token(scene.namespace(), "default", None).await.unwrap();
     let mark = scene.control_plane().audit_mark().unwrap();
     let path = format!("/delete/{}", path_token(&scene).await);
-    for (bearer, code) in [
-        (None, 401),
-        (Some("made.up.token"), 401),
-        (Some(of_pod.as_str()), 401),
-        (Some(of_account.as_str()), 403),
-        (Some(of_foreign.as_str()), 403),
-    ] {
-        assert_eq!(post_with(&scene, &path, &review(&victim), bearer).await.0, code, "{bearer:?}");
-    }
-    let guess = format!("/delete/{}", "0".repeat(64));
-    assert_eq!(post_with(&scene, &guess, &review(&victim), Some(&own)).await.0, 403, "the path counts, too");
+    let calls = async {
+        for (bearer, code) in [
+            (None, 401),
+            (Some("made.up.token"), 401),
+            (Some(of_pod.as_str()), 401),
+            (Some(of_account.as_str()), 403),
+            (Some(of_foreign.as_str()), 403),
+        ] {
+            assert_eq!(post_with(&scene, &path, &review(&victim), bearer).await.0, code, "{bearer:?}");
+        }
+        let guess = format!("/delete/{}", "0".repeat(64));
+        let guessed = post_with(&scene, &guess, &review(&victim), Some(&own)).await.0;
+        assert_eq!(guessed, 403, "the path counts, too");
+    };
+    tokio::join!(calls, beside.drains(&scene));
     assert!(gateway.count("calls_rejected", &[]).await.unwrap() >= 6.0);
-    beside.drains(&scene).await;
     assert_eq!(writes(&scene, mark), Vec::<String>::new());
     assert!(scene.stays(&victim).await && scene.stays(&asked).await);
+    scene.left_alone("victim");
+    scene.left_alone("asked");
     assert_eq!(post_with(&scene, &path, &review(&victim), Some(&own)).await.0, 200);
     let shown = [gateway.metrics().await.unwrap(), gateway.processes()[0].log().unwrap()];
     assert!(shown.iter().all(|text| !text.contains(&own)), "the token is in no metric and in no log");

@@ -74,9 +74,9 @@ async fn the_controllers_credentials_change_no_pod() {
     let (beside, victim) = tokio::join!(Bystander::new(&scene), system_pod(&scene));
     let mark = scene.control_plane().audit_mark().unwrap();
     let controller = scene.controller().await;
-    let denied = patch(&controller, &victim, &image(), false).await;
+    let change = image();
+    let (denied, ()) = tokio::join!(patch(&controller, &victim, &change, false), beside.drains(&scene));
     refused_saying(denied, 403, &format!("User \"{CONTROLLER}\" cannot patch resource \"pods\""));
-    beside.drains(&scene).await;
     assert_eq!(writers(&scene, mark, &victim), Vec::<String>::new());
     let api: Api<Pod> = Api::namespaced(scene.admin(), SYSTEM);
     api.delete(&victim.name_any(), &DeleteParams::default()).await.unwrap();
@@ -145,17 +145,20 @@ async fn the_credentials_of_the_built_in_responders_change_no_more_than_these_ne
         }
     });
     applies.await.unwrap();
-    for pod in [&victim, &owned] {
-        for change in forbidden() {
-            if pod.labels().is_empty()
-                && change.pointer("/metadata/labels/pod-template-hash") == Some(&Value::Null)
-            {
-                // There is nothing to take off.
-                continue;
+    let changes = async {
+        for pod in [&victim, &owned] {
+            for change in forbidden() {
+                if pod.labels().is_empty()
+                    && change.pointer("/metadata/labels/pod-template-hash") == Some(&Value::Null)
+                {
+                    // There is nothing to take off.
+                    continue;
+                }
+                refused_saying(patch(&thief, pod, &change, false).await, 403, POLICY);
             }
-            refused_saying(patch(&thief, pod, &change, false).await, 403, POLICY);
         }
-    }
+    };
+    tokio::join!(changes, beside.drains(&scene));
     let status = json!({"status": {"phase": "Failed"}});
     let api: Api<Pod> = Api::namespaced(thief.clone(), SYSTEM);
     let params = PatchParams::default();
@@ -171,9 +174,19 @@ async fn the_credentials_of_the_built_in_responders_change_no_more_than_these_ne
     let evacuation = scene.evacuate(&pod).await;
     let told = |pod: &Pod| annotation(pod, GATE_ASKED_ANNOTATION) == Some(evacuation.name());
     scene.pod_until("job-0", "it was told", told).await;
-    beside.drains(&scene).await;
     let api: Api<Pod> = Api::namespaced(scene.admin(), SYSTEM);
     api.delete(&victim.name_any(), &DeleteParams::default()).await.unwrap();
+}
+
+/// The codes of the API server's reads of ConfigMaps since the mark, in all namespaces and in the scene's.
+fn reads(scene: &Scene, mark: u64) -> Vec<u16> {
+    let events = scene.control_plane().audit_events_since(mark).unwrap().into_iter();
+    let reads = events.filter(|event| {
+        event.resource() == "configmaps"
+            && event.user() == "system:serviceaccount:evacuation-system:evacuation-apiserver"
+            && ["", scene.namespace()].contains(&event.namespace())
+    });
+    reads.map(|event| event.code()).collect()
 }
 
 /// ConfigMaps are params of policies only where a component says so.
@@ -187,10 +200,15 @@ async fn the_credentials_of_the_built_in_responders_change_no_more_than_these_ne
 async fn the_api_servers_credentials_read_no_config_maps() {
     let scene = Scene::from_pool("config-maps", &PLATFORM).await;
     let beside = Bystander::new(&scene).await;
+    let mark = scene.control_plane().audit_mark().unwrap();
     let thief = scene.unbound("evacuation-system", "evacuation-apiserver").await;
-    let all: Api<ConfigMap> = Api::all(thief.clone());
-    refused_saying(all.list(&ListParams::default()).await, 403, "cannot list resource \"configmaps\"");
-    let own: Api<ConfigMap> = Api::namespaced(thief, scene.namespace());
-    refused_saying(own.get("kube-root-ca.crt").await, 403, "cannot get resource \"configmaps\"");
-    beside.drains(&scene).await;
+    let theft = async {
+        let all: Api<ConfigMap> = Api::all(thief.clone());
+        refused_saying(all.list(&ListParams::default()).await, 403, "cannot list resource \"configmaps\"");
+        let own: Api<ConfigMap> = Api::namespaced(thief, scene.namespace());
+        refused_saying(own.get("kube-root-ca.crt").await, 403, "cannot get resource \"configmaps\"");
+    };
+    tokio::join!(theft, beside.drains(&scene));
+    let codes = reads(&scene, mark);
+    assert!(codes.len() >= 2 && codes.iter().all(|code| *code == 403), "{codes:?}");
 }

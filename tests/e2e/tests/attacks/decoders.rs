@@ -88,6 +88,8 @@ async fn managed_fields_that_a_decoder_refuses_open_no_gate_and_stop_no_drain() 
     later.drainer().resumes(&drain).await;
     later.drains(&scene).await;
     assert!(stays(&scene, "app").await);
+    scene.left_alone("app");
     answer(&app, &asked, json!({"answer": "Accept"})).await.unwrap();
     scene.pods.gone(&pod).await.unwrap();
+    scene.evicted_once("app");
 }

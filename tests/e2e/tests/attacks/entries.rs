@@ -3,7 +3,7 @@
 use evacuation_api::Evacuation;
 use evacuation_e2e::{
     PodSpec, Scene,
-    scene::{Bystander, User, entry, wanting},
+    scene::{Bystander, User, entry, first, wanting},
 };
 use kube::api::PostParams;
 use serde_json::{Value, json};
@@ -45,13 +45,13 @@ async fn a_tenant_that_fills_the_entries_of_its_pod_keeps_no_drain_out() {
     let pod = scene.pod("db-0", PodSpec::watching().on(&node)).await;
     let entries: Vec<Value> =
         (0..MOST).map(|n| entry(&format!("tenant.acme.io/{n}"), json!({"window": far()}))).collect();
-    asks(&scene, &tenant, "db-0", &entries).await;
+    let asked = asks(&scene, &tenant, "db-0", &entries).await;
 
-    let app = scene.app(&pod, |_| async { evacuation_client::Answer::accept() }).await;
-    beside.drainer().drains(&scene, &node).await;
+    let _app = scene.app(&pod, |_| async { evacuation_client::Answer::accept() }).await;
+    tokio::join!(beside.drains(&scene), beside.drainer().drains(&scene, &node));
     scene.pods.gone(&pod).await.unwrap();
-    drop(app);
-    beside.drains(&scene).await;
+    let accepted = first(&scene.get(&asked).await).answer_time.unwrap().0;
+    assert!(accepted <= scene.evicted_once("db-0"), "the app accepted at {accepted}");
 }
 
 /// Entries are keyed by owner and name.
@@ -72,7 +72,7 @@ async fn an_entry_with_the_name_of_anothers_drain_does_not_make_it_fail() {
     asks(&scene, &tenant, "db-0", &[taken]).await;
     beside.drainer().resumes(&drain).await;
 
-    beside.drainer().drains(&scene, &node).await;
+    tokio::join!(beside.drains(&scene), beside.drainer().drains(&scene, &node));
     scene.pods.gone(&pod).await.unwrap();
-    beside.drains(&scene).await;
+    scene.evicted_once("db-0");
 }

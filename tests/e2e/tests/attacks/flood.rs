@@ -16,7 +16,7 @@ use evacuation_e2e::{
 use kube::{ResourceExt, api::ListParams};
 use tokio::task::JoinSet;
 
-use crate::tenant::scene;
+use crate::tenant::{delayed, scene};
 
 /// Connections of the flood.
 const CONNECTIONS: usize = 700;
@@ -89,7 +89,7 @@ impl Flood {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_one_pods_requests_refuses_nobody_else() {
     let scene = scene("flood").await;
-    let beside = Bystander::new(&scene).await;
+    let (beside, ()) = tokio::join!(Bystander::new(&scene), delayed(&scene));
     let controller = &scene.platform().controllers()[0];
     let api_server = &scene.platform().apiservers()[0];
     let marks = (controller.mark().unwrap(), api_server.mark().unwrap());
@@ -101,6 +101,7 @@ async fn a_flood_of_one_pods_requests_refuses_nobody_else() {
         other.list(&ListParams::default()).await.unwrap();
     }
     beside.drains(&scene).await;
+    scene.left_alone("delayed");
     drop(flood);
     let (controller, api_server) = (controller.log().unwrap(), api_server.log().unwrap());
     assert!(!controller[marks.0..].contains("429"), "the controller was refused nothing");

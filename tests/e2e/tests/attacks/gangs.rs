@@ -6,24 +6,38 @@ use evacuation_e2e::{
     PlatformOptions, PodSpec, Pool, Scene,
     scene::{ASKER, Bystander, CONTROLLER, answer, entry, quick, status, wanting},
 };
-use k8s_openapi::api::{core::v1::Pod, scheduling::v1beta1::PodGroup};
+use k8s_openapi::api::{
+    core::v1::Pod,
+    scheduling::{v1::PriorityClass, v1beta1::PodGroup},
+};
 use kube::{
     Api, ResourceExt,
     api::{ListParams, PostParams},
 };
 use serde_json::json;
 
+/// User of the scheduler.
+const SCHEDULER: &str = "system:kube-scheduler";
+/// A refusal stops a preemption. The built-in row overrides refusals.
+const CONFIGURATION: &str = "
+apiVersion: gateway.evacuation.dev/v1alpha1
+kind: GatewayConfiguration
+callers:
+- name: preemption
+  matches:
+  - users: [system:kube-scheduler]
+  onRefusal: Wait
+  patienceSeconds: 600
+  retryAfterSeconds: 1
+";
+
 /// A platform with a gateway, whose control plane serves PodGroups.
-static POOL: Pool = Pool::new(1, || {
-    let configuration =
-        "apiVersion: gateway.evacuation.dev/v1alpha1\nkind: GatewayConfiguration\ncallers: []\n".to_owned();
-    PlatformOptions {
-        control_plane: ControlPlane::builder()
-            .feature_gates(&[("GenericWorkload", true)])
-            .runtime_config(&["scheduling.k8s.io/v1beta1=true"]),
-        gateway: Some(configuration),
-        ..PlatformOptions::default()
-    }
+static POOL: Pool = Pool::new(1, || PlatformOptions {
+    control_plane: ControlPlane::builder()
+        .feature_gates(&[("GenericWorkload", true)])
+        .runtime_config(&["scheduling.k8s.io/v1beta1=true"]),
+    gateway: Some(CONFIGURATION.to_owned()),
+    ..PlatformOptions::default()
 });
 
 /// A gang of two: the app of each answers when the test does.
@@ -36,6 +50,11 @@ struct Gang {
 
 impl Gang {
     async fn new(prefix: &str) -> Self {
+        Self::of(prefix, &PodSpec::watching()).await
+    }
+
+    /// A gang whose members are as described, each on its own node.
+    async fn of(prefix: &str, spec: &PodSpec) -> Self {
         let scene = Scene::from_pool(prefix, &POOL).await;
         let group = json!({
             "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "gang"},
@@ -48,7 +67,7 @@ impl Gang {
             scene.control_plane().add_node(&name, &[]).await.unwrap();
             nodes.push(name);
         }
-        let member = |node: &str| quick(PodSpec::watching().in_group("gang")).on(node);
+        let member = |node: &str| quick(spec.clone().in_group("gang")).on(node);
         let first = scene.pod("member-0", member(&nodes[0])).await;
         let second = scene.pod("member-1", member(&nodes[1])).await;
         let node = nodes.swap_remove(0);
@@ -67,8 +86,12 @@ impl Gang {
         answer(&client, evacuation, said).await.unwrap();
     }
 
-    async fn stays(&self) -> bool {
-        self.scene.stays(&self.members[0]).await && self.scene.stays(&self.members[1]).await
+    /// Asserts that both members run, and by the audit log that no call evicted or deleted one of them.
+    async fn is_left_alone(&self) {
+        for member in &self.members {
+            assert!(self.scene.stays(member).await, "{}", member.name_any());
+            self.scene.left_alone(&member.name_any());
+        }
     }
 }
 
@@ -95,7 +118,8 @@ async fn a_drain_evicts_no_member_of_a_gang_before_every_member_is_done() {
     let message = status(&held).true_condition(ConditionType::Blocked).unwrap().message.clone();
     assert!(message.contains("member-1"), "{message}");
     beside.drains(scene).await;
-    assert!(gang.stays().await && !drain.is_finished());
+    assert!(!drain.is_finished());
+    gang.is_left_alone().await;
     let settled = scene.get(&second).await;
     assert_eq!(settled.metadata.generation, Some(1), "nobody rewrites the entry: {:?}", settled.spec);
     assert!(scene.evictions("member-0").iter().all(|event| event.code() == 429));
@@ -130,7 +154,7 @@ async fn a_refusal_of_one_member_leaves_the_whole_gang_alone() {
     let message = status(&failed).true_condition(ConditionType::Failed).unwrap().message.clone();
     assert!(message.contains("member-1") && message.contains("the epoch is not saved"), "{message}");
     beside.drains(scene).await;
-    assert!(gang.stays().await);
+    gang.is_left_alone().await;
     assert!(scene.evicted().is_empty(), "nobody was evicted");
 }
 
@@ -169,5 +193,56 @@ async fn a_user_who_may_evict_one_member_of_a_gang_moves_none() {
     });
     let codes: Vec<u16> = tried.map(|event| event.code()).collect();
     assert!(!codes.is_empty() && codes.iter().all(|code| *code == 403), "{codes:?}");
-    assert!(gang.stays().await && scene.evicted().is_empty());
+    gang.is_left_alone().await;
+    assert!(scene.evicted().is_empty(), "nobody was evicted");
+}
+
+/// The members give one answer to the scheduler, too: it is asked for both, whichever it deletes first.
+///
+/// # Attack
+///
+/// - Attacker: a pod of high priority that only fits in the place of a member of a gang
+/// - Act: has kube-scheduler delete the members, of which one accepts, although the app of another refuses
+/// - Promise: 11
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preemption_takes_no_member_of_a_gang_while_the_app_of_one_refuses() {
+    // The members terminate for longer than the scheduler waits between two tries. It would otherwise come
+    // back from the deletion of the first member when both are gone, and forget the pod that needs the place.
+    let spec = PodSpec::watching().cpus(600).annotation("controlplane.test/gone-after", "5s");
+    let gang = Gang::of("preempted-gang", &spec).await;
+    let scene = &gang.scene;
+    let classes: Api<PriorityClass> = Api::all(scene.admin());
+    let class = json!({"metadata": {"name": scene.namespace()}, "value": 1000});
+    classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
+    let beside = Bystander::new(scene).await;
+    let high = json!({
+        "metadata": {"name": "high", "annotations": {"controlplane.test/gone-after": "100ms"}},
+        "spec": {
+            "nodeSelector": {"kubernetes.io/hostname": gang.node}, "tolerations": controlplane::tolerations(),
+            "priorityClassName": scene.namespace(),
+            "containers": [{"name": "app", "image": "app", "resources": {"requests": {"cpu": "600"}}}],
+        },
+    });
+    scene.raw_pod(&high).await;
+
+    let (first, second) = (gang.asked(0).await, gang.asked(1).await);
+    let mut entries = first.spec.requesters.iter().chain(&second.spec.requesters);
+    assert!(entries.all(|entry| entry.owner == SCHEDULER), "{:?} {:?}", first.spec, second.spec);
+    gang.answers(0, &first, "Accept").await;
+    gang.answers(1, &second, "Refuse").await;
+    scene.until_condition(&second, "Blocked", BlockedReason::Refused.as_str()).await;
+    let held = scene.until_condition(&first, "Blocked", BlockedReason::Refused.as_str()).await;
+    let message = status(&held).true_condition(ConditionType::Blocked).unwrap().message.clone();
+    assert!(message.contains("member-1") && message.contains("the epoch is not saved"), "{message}");
+    beside.drains(scene).await;
+    gang.is_left_alone().await;
+    let tries = [scene.deletions("member-0"), scene.deletions("member-1")].concat();
+    assert!(tries.iter().any(|call| call.user() == SCHEDULER && call.code() == 429), "{tries:?}");
+
+    gang.answers(1, &second, "Accept").await;
+    for member in &gang.members {
+        scene.pods.gone(member).await.unwrap();
+    }
+    let high = scene.pods.ready("high").await.unwrap();
+    assert_eq!(high.spec.unwrap().node_name.as_deref(), Some(gang.node.as_str()));
 }

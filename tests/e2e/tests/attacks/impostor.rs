@@ -85,14 +85,16 @@ async fn a_review_without_the_token_is_rejected_and_nothing_is_written() {
     let (mark, before) =
         (scene.control_plane().audit_mark().unwrap(), gateway.count("calls_rejected", &[]).await.unwrap());
     let guess = format!("/delete/{}", "0".repeat(64));
-    let paths = ["/delete", "/delete/", &guess, "/evict", "/pods", "/"];
-    for path in paths {
-        assert_eq!(post(&scene, path, &review(&pod)).await.0, 403, "{path}");
-    }
+    let calls = async {
+        for path in ["/delete", "/delete/", &guess, "/evict", "/pods", "/"] {
+            assert_eq!(post(&scene, path, &review(&pod)).await.0, 403, "{path}");
+        }
+    };
+    tokio::join!(calls, beside.drains(&scene));
     let rejected = gateway.count("calls_rejected", &[]).await.unwrap() - before;
     assert!(rejected >= 6.0, "{rejected}");
-    beside.drains(&scene).await;
     assert_eq!(writes(&scene, mark), Vec::<String>::new());
+    scene.left_alone("victim");
     let live = scene.pods.api().get("victim").await.unwrap();
     assert_eq!((live.uid(), live.metadata.deletion_timestamp), (pod.uid(), None));
 }
@@ -111,12 +113,13 @@ async fn a_review_with_an_annotation_that_the_live_pod_lacks_asks_nobody() {
     let pod = scene.pods.create("victim", &quick(PodSpec::default()).on(&node)).await.unwrap();
     let token = path_token(&scene).await;
     let mark = scene.control_plane().audit_mark().unwrap();
-    let (code, reply) = post(&scene, &format!("/delete/{token}"), &review(&pod)).await;
+    let (path, told) = (format!("/delete/{token}"), review(&pod));
+    let ((code, reply), ()) = tokio::join!(post(&scene, &path, &told), beside.drains(&scene));
     let reply: Value = serde_json::from_str(&reply).unwrap();
     assert_eq!((code, &reply["response"]["allowed"]), (200, &json!(true)));
     assert_eq!(reply["response"]["auditAnnotations"]["verdict"], "unregistered");
-    beside.drains(&scene).await;
     assert_eq!(writes(&scene, mark), Vec::<String>::new());
+    scene.left_alone("victim");
     assert!(!gateway_shows(&scene, &token).await, "the token is in no metric and in no log");
 }
 

@@ -8,7 +8,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::tenant::{scene, tenant};
+use crate::tenant::{delayed, scene, tenant};
 
 /// Size of each object in bytes, just below the limit of an object's annotations.
 const SIZE: usize = 250_000;
@@ -26,7 +26,7 @@ const ENOUGH: usize = 3_000;
 async fn the_large_objects_of_a_tenant_are_refused_before_they_hurt_and_do_not_keep_the_server_from_starting()
 {
     let scene = scene("objects").await;
-    let (beside, tenant) = tokio::join!(Bystander::new(&scene), tenant(&scene));
+    let (beside, tenant, ()) = tokio::join!(Bystander::new(&scene), tenant(&scene), delayed(&scene));
     let api: Api<EvacuationResponder> = Api::namespaced(tenant.client.clone(), scene.namespace());
     let padding = "x".repeat(SIZE);
     let mut refusal = None;
@@ -53,6 +53,7 @@ async fn the_large_objects_of_a_tenant_are_refused_before_they_hurt_and_do_not_k
     server.start().unwrap();
     scene.platform().available().await.unwrap();
     beside.drains(&scene).await;
+    scene.left_alone("delayed");
     // The tenant can always make room.
     api.delete("r-0", &DeleteParams::default()).await.unwrap();
 }

@@ -126,5 +126,6 @@ async fn budgets_that_are_counted_again_and_again_hold_up_no_other_drain() {
     for name in &names {
         let pod = scene.pods.api().get(name).await.unwrap();
         assert!(pod.metadata.deletion_timestamp.is_none(), "its budget has no room for {name}");
+        scene.left_alone(name);
     }
 }

@@ -65,7 +65,8 @@ async fn a_pod_that_a_drain_must_leave_alone_does_not_keep_the_pods_of_others_on
     });
     moved.await.unwrap();
     assert_eq!(count().await.unwrap(), 0, "the node is cordoned");
+    beside.drains(&scene).await;
     assert!(scene.stays(&bare).await);
     assert_eq!(scene.evictions("bare").len(), 0);
-    beside.drains(&scene).await;
+    scene.left_alone("bare");
 }

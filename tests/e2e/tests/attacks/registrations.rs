@@ -40,12 +40,14 @@ async fn registrations_with_high_priority_do_not_displace_the_pods_own_app() {
         let object = serde_json::from_value(object).unwrap();
         api.create(&PostParams::default(), &object).await.unwrap();
     }
-    let pod = scene.pod("db-0", PodSpec::watching()).await;
+    let patient = json!([{"name": "self", "timeoutSeconds": 3600}]);
+    let pod = scene.pod("db-0", PodSpec::registered(&patient)).await;
     let evacuation = scene.ask(&pod, json!({})).await;
     let started = scene.until(&evacuation, "the responders are fixed", |e| !responders(e).is_empty()).await;
     let fixed = responders(&started);
     assert!(names(&fixed).contains(&"self"), "{:?}", names(&fixed));
     beside.drains(&scene).await;
+    scene.left_alone("db-0");
 }
 
 /// Takes the right to list registrations from the controller.
@@ -76,6 +78,8 @@ async fn a_deadline_acts_although_registrations_cannot_be_listed() {
     let evacuation = scene.ask(&pod, deadline).await;
     scene.ends(&evacuation, "Evacuated Evicted").await;
     scene.pods.gone(&pod).await.unwrap();
+    let deadline = evacuation.spec.requesters[0].deadline.unwrap().time();
+    assert!(deadline <= scene.evicted_once("db-0"), "the deadline was {deadline}");
     beside.drains(&scene).await;
 
     let roles: Api<ClusterRole> = Api::all(scene.admin());

@@ -16,6 +16,8 @@ use kube::api::PostParams;
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use crate::tenant::delayed;
+
 /// Requests of the flood at once: more than the seats of the kube-apiserver together.
 const AT_ONCE: usize = 80;
 /// Pause of each between two requests.
@@ -95,13 +97,14 @@ impl Flood {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_take_every_seat_of_the_kube_apiserver_do_not_keep_the_api_server_from_asking_it() {
     let scene = Scene::from_pool("seats", &PLATFORM).await;
-    let beside = Bystander::new(&scene).await;
+    let (beside, ()) = tokio::join!(Bystander::new(&scene), delayed(&scene));
     let controller = &scene.platform().controllers()[0];
     let mark = controller.mark().unwrap();
     let flood = Flood::begin(&scene).await;
     flood.flows().await;
     beside.drains(&scene).await;
     flood.flows().await;
+    scene.left_alone("delayed");
     // The pod does not exist, or too many at once. 503 and 504 say that the API server waited for the
     // kube-apiserver in vain.
     let replies = flood.replies();

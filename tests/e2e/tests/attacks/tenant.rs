@@ -1,6 +1,9 @@
 //! The tenant that attacks.
 
-use evacuation_e2e::{PlatformOptions, Pool, Scene, scene::User};
+use evacuation_e2e::{
+    PlatformOptions, PodSpec, Pool, Scene,
+    scene::{User, answer},
+};
 use serde_json::json;
 
 /// The platform under attack, one test at a time.
@@ -26,4 +29,13 @@ pub(crate) async fn tenant(scene: &Scene) -> User {
         scene.decided(&user.name, &right, true).await;
     }
     user
+}
+
+/// Creates the pod `delayed`, which is asked to move and whose app was granted an hour: it must be left alone
+/// for that long.
+pub(crate) async fn delayed(scene: &Scene) {
+    let pod = scene.pod("delayed", PodSpec::watching()).await;
+    let asked = scene.ask_and_reach(&pod, json!({})).await;
+    let said = json!({"answer": "Delay", "delaySeconds": 3600});
+    answer(&scene.client_of(&pod).await, &asked, said).await.unwrap();
 }

@@ -22,7 +22,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::tenant::{scene, tenant};
+use crate::tenant::{delayed, scene, tenant};
 
 /// Size of each change in bytes.
 const SIZE: usize = 250_000;
@@ -63,7 +63,7 @@ async fn watch(scene: &Scene, token: &str, resource_version: &str) -> TlsStream<
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_that_does_not_read_is_ended_and_the_server_forgets_what_it_missed() {
     let scene = scene("watcher").await;
-    let (beside, tenant) = tokio::join!(Bystander::new(&scene), tenant(&scene));
+    let (beside, tenant, ()) = tokio::join!(Bystander::new(&scene), tenant(&scene), delayed(&scene));
     scene.account("reader").await;
     let account = format!("system:serviceaccount:{}:reader", scene.namespace());
     scene.bind(&account, "ClusterRole", "view").await;
@@ -76,11 +76,13 @@ async fn a_watcher_that_does_not_read_is_ended_and_the_server_forgets_what_it_mi
 
     let api: Api<EvacuationResponder> = Api::namespaced(tenant.client.clone(), scene.namespace());
     let padding = "x".repeat(SIZE);
-    for number in 0..CHANGES {
-        let patch = json!({"metadata": {"annotations": {"padding": format!("{number} {padding}")}}});
-        api.patch("large", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    }
-    beside.drains(&scene).await;
+    let changes = async {
+        for number in 0..CHANGES {
+            let patch = json!({"metadata": {"annotations": {"padding": format!("{number} {padding}")}}});
+            api.patch("large", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        }
+    };
+    tokio::join!(changes, beside.drains(&scene));
     // The server ends the watch; what it still sends is less than what happened. The last chunk is the end:
     // the connection may stay open for other requests. A closed or reset connection is an end, too.
     let mut read = Vec::new();
@@ -94,4 +96,5 @@ async fn a_watcher_that_does_not_read_is_ended_and_the_server_forgets_what_it_mi
     }
     assert!(read.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&read[..read.len().min(300)]));
     assert!(read.len() < SIZE * CHANGES / 2, "{} bytes were kept for it", read.len());
+    scene.left_alone("delayed");
 }
