@@ -55,8 +55,8 @@ impl fmt::Display for End {
     }
 }
 
-/// Runs a program, and kills it at the limit. The processes that it started are not killed: a control plane
-/// ends by its own reaper, a compiler when it is done.
+/// Runs a program, and kills it at the limit, or when this process is killed. The processes that it started
+/// are not killed: a control plane ends by its own reaper, a compiler when it is done.
 ///
 /// # Errors
 ///
@@ -67,6 +67,8 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> anyhow::Resu
     let (mut output, log) = io::pipe()?;
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let mut child = command.spawn().with_context(|| format!("{name} did not start"))?;
+    let pid = child.id();
+    reaper::watch_process(pid)?;
     // The program then holds the only other ends of the pipe.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let text = Arc::new(Mutex::new(Vec::new()));
@@ -96,6 +98,7 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> anyhow::Resu
             End::Killed
         }
     };
+    reaper::forget_process(pid);
     let text = String::from_utf8_lossy(&text.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
     Ok(Ended { text, end, took: began.elapsed() })
 }

@@ -92,12 +92,17 @@ fn start_control_plane() -> anyhow::Result<Child> {
     let builder = target_folder()?.join("debug/controlplane");
     let mut builder = crate::command::command(&builder.display().to_string())?;
     let started = builder.arg("binaries").stdout(Stdio::piped()).spawn();
-    started.context("the builder of the control plane did not start")
+    let started = started.context("the builder of the control plane did not start")?;
+    // It ends when cargo fails, and Go with it.
+    reaper::watch_process(started.id())?;
+    Ok(started)
 }
 
 /// Waits for the builder of the control plane. It prints the folder of the programs.
 fn finish_control_plane(builder: Child) -> anyhow::Result<PathBuf> {
+    let pid = builder.id();
     let built = builder.wait_with_output().context("the builder of the control plane was lost")?;
+    reaper::forget_process(pid);
     if !built.status.success() {
         bail!("the control plane was not built: {}", built.status);
     }

@@ -26,6 +26,7 @@ mod passed;
 mod prerequisites;
 mod report;
 mod runner;
+mod scratch;
 mod selection;
 mod suites;
 mod test;

@@ -7,9 +7,10 @@ use std::{
 };
 
 use crate::{
-    bounded::{End, Ended, run_within},
+    bounded::{End, Ended},
     libtest::{self, Tally},
     report::Failure,
+    scratch::{Run, run_in_scratch},
     selection::Selection,
     suites::{Lane, Suite},
 };
@@ -62,13 +63,14 @@ impl Runner<'_> {
 
     fn run_suite(&self, suite: &Suite, results: &Mutex<Results>) {
         let (mut command, limit) = suite.command(self.selection.filter(), self.environment);
-        let ended = run_within(&mut command, limit * self.patience);
+        let run = run_in_scratch(&suite.name, &mut command, limit * self.patience);
         let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
         let again = |test: Option<&str>| suite.again(test);
-        match ended {
-            Ok(ended) => {
+        match run {
+            Ok(Run { ended, left }) => {
                 println!("== {}: {}, {} s\n{}", suite.title, ended.end, ended.took.as_secs(), ended.text);
                 results.add(&suite.name, &ended, again);
+                results.add_left(&suite.name, left, again(None));
             }
             Err(error) => results.failures.push(Failure {
                 name: suite.name.clone(),
@@ -94,6 +96,14 @@ impl Results {
         // A program that was killed or crashed has no numbers.
         self.tally.failed = self.tally.failed.max(before + failures.len() as u64);
         self.failures.extend(failures);
+    }
+
+    /// Adds what a suite left behind as one failure.
+    fn add_left(&mut self, suite: &str, left: Vec<String>, again: String) {
+        if !left.is_empty() {
+            self.tally.failed += 1;
+            self.failures.push(Failure { name: format!("{suite}: left behind"), lines: left, again });
+        }
     }
 }
 
@@ -129,6 +139,7 @@ mod tests {
     use std::{process::Command, time::Duration};
 
     use super::*;
+    use crate::bounded::run_within;
 
     /// Runs a shell as a test program. Returns the number of failures, the name of each and its first line.
     fn results(script: &str, limit: Duration) -> anyhow::Result<(u64, Vec<(String, String)>)> {
@@ -153,6 +164,15 @@ mod tests {
         assert_eq!(results("kill -SEGV $$", minute)?, (1, vec![pair("drain", "signal: 11 (SIGSEGV)")]));
         assert_eq!(results("exit 0", minute)?, (0, vec![]));
         Ok(())
+    }
+
+    #[test]
+    fn what_a_suite_leaves_behind_is_a_failure() {
+        let mut results = Results::default();
+        results.add_left("drain", Vec::new(), String::new());
+        assert_eq!((results.tally.failed, results.failures.len()), (0, 0));
+        results.add_left("drain", vec!["still runs: process 7: etcd".to_owned()], "again".to_owned());
+        assert_eq!((results.tally.failed, results.failures.len()), (1, 1));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{Error, Result, reaper};
+use crate::{Error, Result};
 
 /// A temporary folder, removed when it is dropped or its owner dies.
 ///

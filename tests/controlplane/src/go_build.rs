@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -127,10 +128,12 @@ pub(crate) fn go(work: &Path) -> Command {
     command
 }
 
-/// Runs Go to its end, and says each minute that it still works.
+/// Runs Go to its end, and says each minute that it still works. Its compilers die with this process.
 pub(crate) fn run(mut command: Command, folder: &Path) -> Result<()> {
     let cannot = |source| Error::Process { action: "run", name: "go".to_owned(), source };
-    let mut child = command.spawn().map_err(cannot)?;
+    let mut child = command.process_group(0).spawn().map_err(cannot)?;
+    let group = child.id();
+    reaper::watch_group(group).map_err(cannot)?;
     let began = Instant::now();
     let mut told = 0;
     let status = loop {
@@ -144,6 +147,7 @@ pub(crate) fn run(mut command: Command, folder: &Path) -> Result<()> {
         }
         thread::sleep(POLL);
     };
+    reaper::forget_group(group);
     if status.success() {
         return Ok(());
     }

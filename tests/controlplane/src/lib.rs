@@ -53,7 +53,6 @@ mod nodes;
 mod pki;
 mod port;
 mod process;
-mod reaper;
 mod shared;
 mod signal;
 mod tokens;

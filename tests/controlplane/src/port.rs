@@ -62,7 +62,7 @@ static BLOCK_IN_USE: Mutex<Vec<Block>> = Mutex::new(Vec::new());
 ///
 /// # Errors
 ///
-/// Fails when none is left, or the lock files in the temporary folder cannot be written.
+/// Fails when none is left, or the lock files in `/tmp` cannot be written.
 pub fn free_port() -> Result<u16> {
     let mut blocks = BLOCK_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
@@ -80,11 +80,12 @@ pub fn free_port() -> Result<u16> {
     }
 }
 
-/// Shared by the processes of one user: another user's lock files could not be opened.
+/// Shared by the processes of one user: another user's lock files could not be opened. `TMPDIR` does not
+/// count, for each suite of a test run has its own.
 fn folder() -> PathBuf {
     let user =
         std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "user".to_owned());
-    std::env::temp_dir().join(format!("controlplane-locks-{}", user.replace('/', "-")))
+    PathBuf::from("/tmp").join(format!("controlplane-locks-{}", user.replace('/', "-")))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::{Error, Result, Signal, reaper};
+use crate::{Error, Result, Signal};
 
 /// Interval between looks at a process that should end.
 const INTERVAL: Duration = Duration::from_millis(10);

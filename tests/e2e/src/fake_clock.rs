@@ -1,21 +1,24 @@
 //! A wrong wall clock for a process of the system, by Debian's faketime.
 
-use std::{ffi::OsString, fs, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, bail};
 use chrono::TimeDelta;
-use controlplane::output_of;
-use tempfile::TempDir;
+use controlplane::{Folder, output_of};
 
-/// Maximum number of attempts to start faketime.
-const ATTEMPTS: usize = 5;
+/// Folder of the shared memory of processes.
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// A wall clock for one process, which a test sets while the process runs. The monotonic clock stays right,
 /// as when a real clock is set.
 #[derive(Debug)]
 pub struct FakeClock {
     library: String,
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl FakeClock {
@@ -26,7 +29,7 @@ impl FakeClock {
     /// Fails when `faketime` is not installed.
     pub async fn new() -> anyhow::Result<Self> {
         let library = Self::library().await?;
-        let folder = tempfile::tempdir().context("no temporary folder")?;
+        let folder = Folder::new("clock")?;
         let clock = Self { library, folder };
         clock.set(TimeDelta::zero())?;
         Ok(clock)
@@ -34,21 +37,15 @@ impl FakeClock {
 
     /// Path of the library that fakes the time.
     async fn library() -> anyhow::Result<String> {
-        let mut attempts = 0;
-        loop {
-            let mut command = std::process::Command::new("faketime");
-            command.args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]);
-            let found = output_of("faketime", command).await;
-            let found = found.context("faketime is needed: apt-get install faketime")?;
-            if found.success() {
-                return Ok(found.stdout.trim().to_owned());
-            }
-            attempts += 1;
-            // A process that was killed left a semaphore under its id, which the next one of that id meets.
-            if attempts == ATTEMPTS || !found.stderr.contains("File exists") {
-                bail!("faketime does not work: {}", found.stderr);
-            }
+        sweep();
+        let mut command = std::process::Command::new("faketime");
+        command.args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]);
+        let found = output_of("faketime", command).await;
+        let found = found.context("faketime is needed: apt-get install faketime")?;
+        if !found.success() {
+            bail!("faketime does not work: {}", found.stderr);
         }
+        Ok(found.stdout.trim().to_owned())
     }
 
     /// Sets the clock ahead of the real one by this much; behind it when negative.
@@ -79,5 +76,21 @@ impl FakeClock {
 
     fn file(&self) -> PathBuf {
         self.folder.path().join("clock")
+    }
+}
+
+/// Removes the shared memory of processes that were killed, which faketime names by their ids. The next
+/// process of such an id would not start.
+fn sweep() {
+    for file in fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten() {
+        let name = file.file_name();
+        let id = name.to_str().and_then(|name| {
+            let name = name.strip_prefix("sem.").unwrap_or(name).strip_prefix("faketime_")?;
+            name.strip_prefix("sem_").or_else(|| name.strip_prefix("shm_"))
+        });
+        if id.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            // Another suite sweeps at the same time.
+            let _ = fs::remove_file(file.path());
+        }
     }
 }

@@ -84,6 +84,7 @@ pub(super) const TABLE: &[(&str, Touches)] = &[
     ("tests/e2e/peers", Only(&[])),
     ("tests/machinery", Only(&[])),
     ("tests/model", Only(&[])),
+    ("tests/reaper", All),
     ("xtask", Only(&[])),
 ];
 

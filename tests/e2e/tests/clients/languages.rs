@@ -62,6 +62,8 @@ async fn reports(bench: &Workbench, language: &Language, step: &str, more: &[&st
     command.args(["-c", &line, "sh", step, &bench.file(&bench.evacuation())]).current_dir(bench.folder());
     command.args(more).env("KUBECONFIG", bench.control_plane().kubeconfig());
     command.env("NODE_EXTRA_CA_CERTS", bench.control_plane().ca());
+    // The client of Python keeps there what it discovered, for the next server at the same address, too.
+    command.env("TMPDIR", bench.folder());
     let output = output_of(name, command).await.unwrap();
     assert!(output.success(), "{step}: {}\n{}", output.stdout, output.stderr);
     serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", output.stdout))

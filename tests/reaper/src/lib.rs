@@ -2,6 +2,8 @@
 //!
 //! It reads what to watch from a pipe. The pipe closes when the owner is gone, however that happened; then it
 //! acts. `PR_SET_PDEATHSIG` would need unsafe code and does not remove files.
+//!
+//! Control planes and test runs use it. It depends on nothing, so that `cargo xtask` is built in seconds.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -27,7 +29,7 @@ while IFS= read -r line; do
       case $folders in *"$nl$value$nl"*) folders="${folders%%"$nl$value$nl"*}$nl${folders#*"$nl$value$nl"}" ;; esac ;;
   esac
 done
-for pid in $pids; do kill -KILL "$pid"; done
+for pid in $pids; do kill -s KILL -- "$pid"; done
 set -f
 IFS=$nl
 rm -rf $folders && exit
@@ -37,24 +39,46 @@ rm -rf $folders
 
 static REAPER: Mutex<Option<(ChildStdin, Child)>> = Mutex::new(None);
 
-/// Kill this process when the owner is gone.
-pub(crate) fn watch_process(pid: u32) -> io::Result<()> {
+/// Kills this process when the owner is gone.
+///
+/// # Errors
+///
+/// Fails when the shell cannot be started, or was killed.
+pub fn watch_process(pid: u32) -> io::Result<()> {
     tell(&format!("process {pid}"))
 }
 
-/// The process has ended or is to live on: its number may soon be another's.
-pub(crate) fn forget_process(pid: u32) {
+/// Leaves this process alone: it has ended, and its number may soon be another's, or it is to live on.
+pub fn forget_process(pid: u32) {
     // When the reaper cannot be told it is gone, and has nothing to forget.
     tell(&format!("ended {pid}")).ok();
 }
 
-/// Remove this folder when the owner is gone.
-pub(crate) fn watch_folder(path: &Path) -> io::Result<()> {
+/// Kills all processes of this group when the owner is gone.
+///
+/// # Errors
+///
+/// As for [`watch_process`].
+pub fn watch_group(leader: u32) -> io::Result<()> {
+    tell(&format!("process -{leader}"))
+}
+
+/// Leaves this group alone.
+pub fn forget_group(leader: u32) {
+    tell(&format!("ended -{leader}")).ok();
+}
+
+/// Removes this folder when the owner is gone.
+///
+/// # Errors
+///
+/// As for [`watch_process`].
+pub fn watch_folder(path: &Path) -> io::Result<()> {
     tell(&format!("folder {}", path.display()))
 }
 
-/// The folder is to stay, or is gone already.
-pub(crate) fn forget_folder(path: &Path) {
+/// Leaves this folder alone: it is to stay, or is gone already.
+pub fn forget_folder(path: &Path) {
     tell(&format!("kept {}", path.display())).ok();
 }
 
@@ -69,7 +93,7 @@ fn tell(line: &str) -> io::Result<()> {
 
 fn start() -> io::Result<(ChildStdin, Child)> {
     let mut child = Command::new("sh")
-        .args(["-c", SCRIPT, "controlplane-reaper"])
+        .args(["-c", SCRIPT, "reaper"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
