@@ -1,5 +1,6 @@
 //! The answer to one call: facts from the caches, the pure decision, and the calls to the API that follow.
 
+mod counting;
 mod overload;
 mod report;
 
@@ -27,14 +28,17 @@ use crate::{
     cluster::{Cluster, Records},
     config::{ConfigurationFile, Row},
     events::EventSink,
-    judge::{Facts, Mate, Pass, Reply, Sight, Trusted, Verdict, is_forced, judge, other_node},
-    ledger::{Counted, Ledger},
+    judge::{
+        Facts, Mate, Pass, Reply, Sight, Trusted, Verdict, is_forced, judge, other_node, waits_to_be_counted,
+    },
+    ledger::Ledger,
     limiter::Limiter,
     metrics::Metrics,
     node::takes,
     path_tokens::PathTokens,
     pod::Shown,
     rights::Rights,
+    surplus::SurplusReader,
 };
 
 /// Maximum time of an answer, with the review of a token. The kube-apiserver waits for a second.
@@ -43,12 +47,21 @@ const DEADLINE: Duration = Duration::from_millis(800);
 /// A view of the pod of a call.
 type View = (Arc<Pod>, Sight);
 
+/// The decision by the caches, and the Evacuations that it depends on.
+struct Decision {
+    verdict: Verdict,
+    /// True when the call passes if it is surplus.
+    waits_to_be_counted: bool,
+    records: Records,
+}
+
 /// Answers calls. It keeps no state but caches.
 pub(crate) struct Gateway {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) configuration: Arc<ConfigurationFile>,
     pub(crate) asker: Asker,
     pub(crate) ledger: Ledger,
+    pub(crate) surplus: SurplusReader,
     pub(crate) rights: Rights,
     pub(crate) limiter: Limiter,
     pub(crate) events: EventSink,
@@ -154,12 +167,12 @@ impl Gateway {
     }
 
     /// Decides by the caches alone.
-    fn verdict(&self, call: &Call, pod: &Pod, sight: Sight, row: &Row) -> (Verdict, Records) {
+    fn decision(&self, call: &Call, pod: &Pod, sight: Sight, row: &Row) -> Decision {
         let now = self.cluster.now();
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let records = self.cluster.records(&call.namespace, &call.pod, uid);
         let group = self.cluster.mates(pod);
-        let verdict = judge(&Facts {
+        let facts = Facts {
             call,
             pod,
             sight,
@@ -174,8 +187,10 @@ impl Gateway {
             outage: self.cluster.outage(now),
             longest_hold: self.longest_hold,
             now,
-        });
-        (verdict, records)
+        };
+        let verdict = judge(&facts);
+        let waits_to_be_counted = waits_to_be_counted(&facts, &verdict);
+        Decision { verdict, waits_to_be_counted, records }
     }
 
     /// Decides by a view of the pod. Continues with a newer view where that is not enough.
@@ -186,7 +201,11 @@ impl Gateway {
         sight: Sight,
         row: &Row,
     ) -> ControlFlow<Answer, View> {
-        let (verdict, records) = self.verdict(call, pod, sight, row);
+        let Decision { mut verdict, waits_to_be_counted, records } = self.decision(call, pod, sight, row);
+        let is_live = matches!(sight, Sight::Live { .. });
+        if is_live && waits_to_be_counted && self.is_surplus(call, pod, row).await {
+            verdict = Verdict::Pass(Pass::Surplus);
+        }
         if let Verdict::Pass(pass) = verdict {
             if let Some(done) = records.active.as_deref().filter(|_| pass.is_of_record()) {
                 match self.is_current(call, row, done).await {
@@ -337,63 +356,6 @@ impl Gateway {
             Ok(view) => Continue(view),
             Err(answer) => Break(answer),
         }
-    }
-
-    /// Counts a deletion. One that a budget holds back becomes an Evacuation, which waits for the budget.
-    async fn count(
-        &self,
-        call: &Call,
-        pod: &Pod,
-        row: &Row,
-        entry: Requester,
-        records: &Records,
-    ) -> ControlFlow<Answer, View> {
-        let slot = match self.slot(call, Some(row)).await {
-            Ok(slot) => slot,
-            Err(answer) => return Break(answer),
-        };
-        let counted = self.ledger.count(call, pod).await;
-        drop(slot);
-        if !matches!(counted, Counted::Busy(_) | Counted::Unanswered(_)) {
-            self.limiter.counted(&call.namespace);
-        }
-        Break(match counted {
-            Counted::Evicted => Answer::Pass(Pass::Counted),
-            Counted::Gone => Answer::Pass(Pass::Leaving),
-            Counted::Unanswered(problem) if self.is_api_away() => {
-                warn!("pod {}: its deletion was not counted in an outage: {problem}", call.target());
-                Answer::Unasked(Unasked::ApiDown)
-            }
-            // No outage of ours ends this: a webhook of others can fail for ever.
-            Counted::Busy(problem) if self.was_not_counted_for_long(call, pod, true) => {
-                warn!("pod {}: its deletion passes without a count: {problem}", call.target());
-                Answer::Pass(Pass::Uncounted)
-            }
-            Counted::Unanswered(problem) if self.was_not_counted_for_long(call, pod, false) => {
-                warn!("pod {}: its deletion passes without a count: {problem}", call.target());
-                Answer::Pass(Pass::Uncounted)
-            }
-            Counted::Busy(problem) | Counted::Unanswered(problem) => {
-                warn!("pod {}: its deletion was not counted, its caller waits: {problem}", call.target());
-                Answer::Wait(Reply::blocked(call, row, "the kube-apiserver did not count it, try again"))
-            }
-            Counted::Impossible(problem) => {
-                info!("pod {}: its deletion was not counted: {problem}", call.target());
-                Answer::Pass(Pass::Uncounted)
-            }
-            Counted::Blocked(message) if call.dry_run => Answer::Wait(Reply::blocked(call, row, &message)),
-            Counted::Blocked(_) => return self.ask(call, pod, row, entry, None, records).await,
-        })
-    }
-
-    /// Records that the eviction API did not count a deletion. Returns true when that has lasted for as long
-    /// as an outage lets an answer hold. Where the API is only `busy`, a count of another deletion of the
-    /// namespace shows that the next try can succeed.
-    fn was_not_counted_for_long(&self, call: &Call, pod: &Pod, busy: bool) -> bool {
-        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-        let namespace = Some(call.namespace.as_str()).filter(|_| busy);
-        !call.dry_run
-            && self.limiter.not_counted(namespace, uid) >= self.longest_hold.to_std().unwrap_or_default()
     }
 }
 

@@ -37,10 +37,13 @@ mod limiter;
 mod metrics;
 mod namespace;
 mod node;
+mod owner;
+mod paging;
 mod path_tokens;
 mod pod;
 mod process;
 mod rights;
+mod surplus;
 #[cfg(test)]
 mod testing;
 mod warnings;

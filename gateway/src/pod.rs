@@ -4,6 +4,8 @@ use evacuation_api::POD_ANNOTATIONS;
 use evacuation_protocol::LABELS_CUT;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 
+use crate::owner::controller_of;
+
 /// Annotation that marks a pod as the mirror of a static one.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// Maximum number of labels that are kept of a pod. One that has more gets the label [`LABELS_CUT`].
@@ -28,9 +30,7 @@ impl Shown<'_> {
 
 /// Returns the kind of the pod's controller, such as `ReplicaSet`.
 pub(crate) fn owner_kind(pod: &Pod) -> Option<&str> {
-    let owners = pod.metadata.owner_references.iter().flatten();
-    let mut controllers = owners.filter(|owner| owner.controller == Some(true));
-    controllers.next().map(|owner| owner.kind.as_str())
+    controller_of(&pod.metadata).map(|owner| owner.kind.as_str())
 }
 
 /// Returns the name of the pod's node, once the pod is scheduled.

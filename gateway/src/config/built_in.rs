@@ -7,10 +7,11 @@ use super::{
     callers::patience,
     row::{GraceSource, Row},
 };
-use crate::call::Operation;
+use crate::{
+    call::Operation,
+    owner::{CONTROLLER_MANAGER, OwnerKind, controller_user},
+};
 
-/// User of the kube-controller-manager without `--use-service-account-credentials`: all of its controllers.
-const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 /// User of the scheduler.
 const SCHEDULER: &str = "system:kube-scheduler";
 /// Reasons that taint evictions give a pod before they delete it.
@@ -98,13 +99,13 @@ fn workload_controllers() -> Vec<Row> {
     vec![
         row(
             "replicaset",
-            &["replicaset-controller", "replication-controller"],
+            &[OwnerKind::ReplicaSet.account(), OwnerKind::ReplicationController.account()],
             &["ReplicaSet", "ReplicationController"],
             true,
         ),
-        row("statefulset", &["statefulset-controller"], &["StatefulSet"], true),
-        row("daemonset", &["daemon-set-controller"], &["DaemonSet"], true),
-        row("job", &["job-controller"], &["Job"], false),
+        row("statefulset", &[OwnerKind::StatefulSet.account()], &["StatefulSet"], true),
+        row("daemonset", &[OwnerKind::DaemonSet.account()], &["DaemonSet"], true),
+        row("job", &[OwnerKind::Job.account()], &["Job"], false),
     ]
 }
 
@@ -205,7 +206,7 @@ fn anyone() -> Vec<Row> {
 }
 
 fn controllers(accounts: &[&str]) -> Vec<String> {
-    accounts.iter().map(|account| format!("system:serviceaccount:kube-system:{account}")).collect()
+    accounts.iter().map(|account| controller_user(account)).collect()
 }
 
 fn texts(all: &[&str]) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use evacuation_protocol::OutageCause;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{Gateway, View};
+use super::{Decision, Gateway, View};
 use crate::{
     answer::{Answer, Unasked},
     call::Call,
@@ -62,7 +62,7 @@ impl Gateway {
         let load = Load { full, away: self.is_api_away() };
         let row = view.map(|(pod, _)| table.row(call, pod));
         if let Some(((pod, sight), row)) = view.zip(row) {
-            let (verdict, records) = self.verdict(call, pod, *sight, row);
+            let Decision { verdict, records, .. } = self.decision(call, pod, *sight, row);
             let reply = match (turn(&verdict, records.active.is_some(), load), verdict, records.active) {
                 (_, Verdict::Wait(reply), _) => return Answer::Wait(reply),
                 (Some(Turn::Read), _, Some(active)) => Some(Reply::waiting(call, row, &active)),
@@ -86,7 +86,7 @@ impl Gateway {
             }
             // What a read of the pod would confirm.
             let live = Sight::Live { drained_before: false };
-            if let (Verdict::Open(way), _) = self.verdict(call, pod, live, row) {
+            if let Verdict::Open(way) = self.decision(call, pod, live, row).verdict {
                 return Answer::Unasked(Unasked::Outage(way));
             }
         }

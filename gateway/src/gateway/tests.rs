@@ -1,4 +1,5 @@
 use std::{
+    collections::HashMap,
     convert::Infallible,
     sync::{
         Mutex,
@@ -15,6 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::*;
 use crate::{cluster::Interests, testing::call_of};
 
+mod counting;
 mod overload;
 
 /// Maximum number of reads of one user at once: its share of the slots.
@@ -45,6 +47,8 @@ struct PlayedApi {
     most: AtomicU32,
     /// HTTP code of a read of the pod.
     code: AtomicUsize,
+    /// Other objects and lists as reads show them, by path.
+    others: HashMap<&'static str, Value>,
 }
 
 /// Returns the pod `shop/db-0` with that UID, which registers `self` or nobody.
@@ -73,6 +77,7 @@ impl PlayedApi {
                     live => (200, live.clone()),
                 }
             }
+            (Method::GET, path) if let Some(other) = self.others.get(path) => (200, other.clone()),
             (Method::GET, "/api/v1/namespaces") => list(json!(self.namespaces)),
             (Method::POST, "/api/v1/namespaces/shop/pods/db-0/eviction") => {
                 match self.eviction.load(Ordering::Relaxed) {
@@ -154,6 +159,7 @@ async fn gateway(api: PlayedApi) -> (Arc<Gateway>, Arc<PlayedApi>) {
         configuration: ConfigurationFile::start(None, gauges, shutdown).await.unwrap(),
         asker: Asker::new(client.clone()),
         ledger: Ledger::new(client.clone()),
+        surplus: SurplusReader::new(client.clone()),
         rights: Rights::new(client),
         limiter: Limiter::default(),
         events: EventSink::new(metrics.events_dropped.clone()),

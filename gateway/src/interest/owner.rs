@@ -11,6 +11,8 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 
+use crate::owner::{ordinal, ordinals};
+
 /// Label with the hash of the template that a pod was made from.
 pub(super) const REVISION_LABEL: &str = "controller-revision-hash";
 /// Update strategy by which a controller deletes no pod of an old template.
@@ -49,17 +51,14 @@ pub(super) fn of_replication_controller(controller: &ReplicationController) -> I
 /// template from its partition on.
 pub(super) fn of_stateful_set(set: &StatefulSet, pod: &Pod) -> Interest {
     let (spec, Some(status)) = (&set.spec, &set.status) else { return Interest::Kept };
-    let ordinal = pod.metadata.name.as_deref().and_then(|name| name.rsplit_once('-')?.1.parse::<i32>().ok());
-    let (Some(ordinal), true) = (ordinal, is_observed(&set.metadata, status.observed_generation)) else {
+    let (Some(ordinal), true) = (ordinal(pod), is_observed(&set.metadata, status.observed_generation)) else {
         return Interest::Kept;
     };
-    let start = spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0);
-    let end = start.saturating_add(spec.replicas.unwrap_or(1));
     let strategy = spec.update_strategy.as_ref();
     let replaces = strategy.is_none_or(|strategy| strategy.type_.as_deref() != Some(ON_DELETE));
     let partition = strategy.and_then(|s| s.rolling_update.as_ref()?.partition).unwrap_or(0);
     let current = status.update_revision.as_deref().is_some_and(|hash| revision(pod) == Some(hash));
-    let stays = (start..end).contains(&ordinal) && (!replaces || ordinal < partition || current);
+    let stays = ordinals(set).contains(&ordinal) && (!replaces || ordinal < partition || current);
     Interest::lost(stays)
 }
 

@@ -9,6 +9,7 @@ use machinery_watch::{Projected, Projection};
 use serde_json::Value;
 
 use super::owner::REVISION_LABEL;
+use crate::paging::list;
 
 /// Number of revisions in a page. The text of a page is in memory as a whole, and a revision can have some
 /// megabytes.
@@ -48,17 +49,8 @@ pub(super) async fn revisions(client: &Client, set: &DaemonSet) -> kube::Result<
     };
     let namespace = set.namespace().unwrap_or_default();
     let api: Api<Projected<ControllerRevision, Number>> = Api::namespaced(client.clone(), &namespace);
-    let mut params = ListParams::default().labels_from(&selector).limit(PAGE);
-    let mut all = Vec::new();
-    for _ in 0..PAGES {
-        let page = api.list(&params).await?;
-        all.extend(page.items.into_iter().map(Projected::into_inner));
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(all),
-        }
-    }
-    Ok(Vec::new())
+    let params = ListParams::default().labels_from(&selector).limit(PAGE);
+    Ok(list(&api, params, PAGES).await?.unwrap_or_default())
 }
 
 #[cfg(test)]

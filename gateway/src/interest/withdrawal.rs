@@ -1,6 +1,6 @@
 //! The task that reads owners live and withdraws entries.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use evacuation_api::{Evacuation, GATEWAY_ENTRY_PREFIX, Requester};
@@ -9,7 +9,7 @@ use k8s_openapi::api::{
     apps::v1::{ControllerRevision, DaemonSet, ReplicaSet, StatefulSet},
     core::v1::{Pod, ReplicationController},
 };
-use kube::{Api, Client, ResourceExt, core::NamespaceResourceScope};
+use kube::Client;
 use prometheus_client::metrics::counter::Counter;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -23,6 +23,7 @@ use crate::{
     asking::Asker,
     cluster::{Cluster, Interests, Key, SETTLED},
     config::ConfigurationFile,
+    owner::{Owner, OwnerKind},
 };
 
 /// Pause between two passes. Changes that arrive in it are looked at together.
@@ -44,42 +45,6 @@ pub(crate) struct Withdrawal {
     pub(crate) withdrawn: Counter,
 }
 
-/// The owner of a pod.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Owner {
-    kind: OwnerKind,
-    namespace: String,
-    name: String,
-    uid: String,
-}
-
-/// The kinds of owners that delete pods and can change their mind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum OwnerKind {
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-    DaemonSet,
-}
-
-impl OwnerKind {
-    fn of(api_version: &str, kind: &str) -> Option<Self> {
-        match (api_version, kind) {
-            ("apps/v1", "ReplicaSet") => Some(Self::ReplicaSet),
-            ("v1", "ReplicationController") => Some(Self::ReplicationController),
-            ("apps/v1", "StatefulSet") => Some(Self::StatefulSet),
-            ("apps/v1", "DaemonSet") => Some(Self::DaemonSet),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {}/{}", self.kind, self.namespace, self.name)
-    }
-}
-
 /// An owner as it is now.
 enum Live {
     Gone,
@@ -87,12 +52,15 @@ enum Live {
     ReplicationController(ReplicationController),
     StatefulSet(StatefulSet),
     DaemonSet(DaemonSet, Vec<ControllerRevision>),
+    /// Nothing tells that it takes a deletion back.
+    Job,
 }
 
 impl Live {
     fn interest(&self, pod: &Pod) -> Interest {
         match self {
             Self::Gone => Interest::Lost,
+            Self::Job => Interest::Kept,
             Self::ReplicaSet(set) => of_replica_set(set),
             Self::ReplicationController(controller) => of_replication_controller(controller),
             Self::StatefulSet(set) => of_stateful_set(set, pod),
@@ -136,14 +104,7 @@ impl Withdrawal {
             let entries = self.entries(&evacuation);
             let target = &evacuation.spec.target.pod;
             let pod = self.cluster.pod(&key.0, &target.name).filter(|pod| pod.metadata.uid == target.uid)?;
-            let owners = pod.metadata.owner_references.iter().flatten();
-            let owner = owners.into_iter().find(|owner| owner.controller == Some(true))?;
-            let owner = Owner {
-                kind: OwnerKind::of(&owner.api_version, &owner.kind)?,
-                namespace: key.0.clone(),
-                name: owner.name.clone(),
-                uid: owner.uid.clone(),
-            };
+            let owner = Owner::of(&pod)?;
             (!entries.is_empty()).then_some((owner, Followed { key: key.clone(), pod, entries }))
         });
         match &found {
@@ -231,31 +192,21 @@ impl Withdrawal {
     }
 
     async fn read(&self, owner: &Owner) -> kube::Result<Live> {
+        let client = &self.client;
         Ok(match owner.kind {
-            OwnerKind::ReplicaSet => self.get(owner).await?.map_or(Live::Gone, Live::ReplicaSet),
+            OwnerKind::ReplicaSet => owner.read(client).await?.map_or(Live::Gone, Live::ReplicaSet),
             OwnerKind::ReplicationController => {
-                self.get(owner).await?.map_or(Live::Gone, Live::ReplicationController)
+                owner.read(client).await?.map_or(Live::Gone, Live::ReplicationController)
             }
-            OwnerKind::StatefulSet => self.get(owner).await?.map_or(Live::Gone, Live::StatefulSet),
-            OwnerKind::DaemonSet => match self.get(owner).await? {
+            OwnerKind::StatefulSet => owner.read(client).await?.map_or(Live::Gone, Live::StatefulSet),
+            OwnerKind::Job => Live::Job,
+            OwnerKind::DaemonSet => match owner.read(client).await? {
                 None => Live::Gone,
                 Some(set) => {
-                    let revisions = revisions(&self.client, &set).await?;
+                    let revisions = revisions(client, &set).await?;
                     Live::DaemonSet(set, revisions)
                 }
             },
         })
-    }
-
-    /// Reads an owner, unless another object has its name.
-    async fn get<K>(&self, owner: &Owner) -> kube::Result<Option<K>>
-    where
-        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + fmt::Debug
-            + serde::de::DeserializeOwned,
-    {
-        let found = Api::<K>::namespaced(self.client.clone(), &owner.namespace).get_opt(&owner.name).await?;
-        Ok(found.filter(|object| object.uid().as_deref() == Some(owner.uid.as_str())))
     }
 }

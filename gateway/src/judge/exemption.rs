@@ -5,14 +5,13 @@ use evacuation_protocol::{LivePod, PodPhase};
 use super::{Facts, Pass};
 use crate::{
     call::{Call, Operation},
+    owner::CONTROLLER_MANAGER,
     pod::{chosen_grace, is_mirror},
 };
 use k8s_openapi::api::core::v1::Pod;
 
 /// Group of the kubelets.
 const NODES: &str = "system:nodes";
-/// User of the kube-controller-manager without `--use-service-account-credentials`.
-const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 /// Controllers that delete the pods of what is gone already.
 const COLLECTORS: [&str; 3] = [
     "system:serviceaccount:kube-system:generic-garbage-collector",

@@ -97,6 +97,8 @@ pub(crate) enum Pass {
     Counted,
     /// The deletion could not be counted.
     Uncounted,
+    /// The pod's owner no longer wants the pod, so no budget has to protect it.
+    Surplus,
 }
 
 impl Pass {
@@ -114,13 +116,14 @@ impl Pass {
             | Self::Forced
             | Self::BlockedTooLong
             | Self::Counted
-            | Self::Uncounted => true,
+            | Self::Uncounted
+            | Self::Surplus => true,
         }
     }
 
     /// Returns true for a pass by what an active Evacuation records.
     pub(crate) fn is_of_record(self) -> bool {
-        matches!(self, Self::RespondersDone | Self::BlockedTooLong | Self::Uncounted)
+        matches!(self, Self::RespondersDone | Self::BlockedTooLong | Self::Uncounted | Self::Surplus)
     }
 
     /// Returns the word for metrics.
@@ -138,6 +141,7 @@ impl Pass {
             Self::BlockedTooLong => "blocked_too_long",
             Self::Counted => "counted",
             Self::Uncounted => "uncounted",
+            Self::Surplus => "surplus",
         }
     }
 }
@@ -186,11 +190,9 @@ fn without_outage(facts: &Facts<'_>) -> Verdict {
     if facts.row.act == RowAct::Pass {
         return Verdict::Pass(Pass::Row);
     }
-    let counts =
-        facts.namespace.counts && facts.row.count_deletions && facts.call.operation == Operation::Delete;
+    let counts = counts(facts);
     if let Some(active) = facts.active {
-        let progress = if group::is_held(facts, active) { Progress::Asking } else { Progress::of(active) };
-        return match progress {
+        return match progress_of(facts, active) {
             Progress::Done if !counts => Verdict::Pass(Pass::RespondersDone),
             Progress::Done if active.status.as_ref().is_some_and(needs_none) => {
                 Verdict::Pass(Pass::Uncounted)
@@ -213,6 +215,24 @@ fn without_outage(facts: &Facts<'_>) -> Verdict {
         return Verdict::Ask { entry: Box::new(entry(facts)), expired_in: None };
     }
     if counts { Verdict::Count(Box::new(entry(facts))) } else { Verdict::Pass(Pass::Unregistered) }
+}
+
+/// Returns true when the call is a deletion that counts against budgets.
+fn counts(facts: &Facts<'_>) -> bool {
+    facts.namespace.counts && facts.row.count_deletions && facts.call.operation == Operation::Delete
+}
+
+/// Returns the progress of an Evacuation, and that of the pod's PodGroup, as far as the call concerns it.
+fn progress_of(facts: &Facts<'_>, active: &Evacuation) -> Progress {
+    if group::is_held(facts, active) { Progress::Asking } else { Progress::of(active) }
+}
+
+/// Returns true when the verdict makes a deletion wait only because it counts: every responder is done. It
+/// passes if it is surplus, which a read of the pod's owner tells.
+pub(crate) fn waits_to_be_counted(facts: &Facts<'_>, verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Ask { .. } | Verdict::Wait(_))
+        && counts(facts)
+        && facts.active.is_some_and(|active| progress_of(facts, active) == Progress::Done)
 }
 
 /// Joins the Evacuation, or waits if the caller's entry is fresh.

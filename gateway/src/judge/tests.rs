@@ -72,9 +72,18 @@ fn counted() -> Case {
 
 impl Case {
     fn judge(&self) -> Verdict {
+        self.with_facts(judge)
+    }
+
+    /// Returns true when the call passes if the pod is surplus.
+    fn passes_as_surplus(&self) -> bool {
+        self.with_facts(|facts| waits_to_be_counted(facts, &judge(facts)))
+    }
+
+    fn with_facts<T>(&self, look: impl FnOnce(&Facts<'_>) -> T) -> T {
         let trusted =
             Trusted { users: vec!["the-controller".to_owned()], namespace: "evacuation-system".to_owned() };
-        judge(&Facts {
+        look(&Facts {
             call: &self.call,
             pod: &self.pod,
             sight: self.sight,
@@ -575,6 +584,27 @@ fn a_deletion_does_not_pass_a_budget_by_the_patience_of_another_requester() {
     active.spec.requesters.pop();
     active.status.as_mut().unwrap().requesters[1].left_time = Some((now() - TimeDelta::seconds(9)).into());
     left.asks();
+}
+
+#[test]
+fn only_a_counted_deletion_that_no_responder_holds_passes_as_surplus() {
+    assert!(held_back(1, "BudgetExhausted", Some(1)).passes_as_surplus());
+    assert!(held_back(1, "EvictionRejected", None).passes_as_surplus());
+    // Its own entry is to be written first.
+    let mut joins = held_back(1, "BudgetExhausted", Some(1));
+    joins.active.as_mut().unwrap().spec.requesters.pop();
+    joins.asks();
+    assert!(joins.passes_as_surplus());
+    // What passes anyway needs no read, and neither does an app that is to answer first.
+    assert!(!held_back(1800, "BudgetExhausted", Some(1800)).passes_as_surplus());
+    let asked = Some(evacuation(&json!([]), &asking()));
+    assert!(!Case { active: asked, registered: true, ..counted() }.passes_as_surplus());
+    assert!(!Case { registered: true, ..counted() }.passes_as_surplus());
+    assert!(!counted().passes_as_surplus(), "the eviction API counts it first");
+    let plain = Case { namespace: NamespaceFacts::default(), ..held_back(1, "BudgetExhausted", Some(1)) };
+    assert!(!plain.passes_as_surplus());
+    let person = Case { call: delete().call, ..held_back(1, "BudgetExhausted", Some(1)) };
+    assert!(!person.passes_as_surplus());
 }
 
 #[test]

@@ -45,6 +45,7 @@ use crate::{
     metrics::Metrics,
     path_tokens::PathTokens,
     rights::Rights,
+    surplus::SurplusReader,
     webhook::{decisions, observed, warnings_only},
 };
 
@@ -154,6 +155,7 @@ pub async fn run(options: Options) -> Result<(), RunError> {
         configuration,
         asker: Asker::new(client.clone()),
         ledger: Ledger::new(client.clone()),
+        surplus: SurplusReader::new(client.clone()),
         rights: Rights::new(client),
         limiter: Limiter::default(),
         events,

@@ -192,47 +192,6 @@ async fn a_call_that_is_late_waits_while_all_slots_are_taken_and_passes_otherwis
     assert_eq!(cause(&answer), Some("GatewayBusy"), "{answer:?}");
 }
 
-/// The caller of counted deletions.
-const REPLICA_SET: &str = "system:serviceaccount:kube-system:replicaset-controller";
-
-#[tokio::test(start_paused = true)]
-async fn a_deletion_that_the_eviction_api_fails_to_count_waits_as_long_as_an_outage_lets_an_answer_hold() {
-    let mut owned = pod("1", false);
-    owned["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "db", "uid": "r", "controller": true}]);
-    let counts =
-        json!({"metadata": {"name": "shop", "labels": {"gateway.evacuation.dev/count": "deletions"}}});
-    let api =
-        PlayedApi { listed: owned.clone(), live: owned, namespaces: vec![counts], ..PlayedApi::default() };
-    let (gateway, api) = gateway(api).await;
-    let call = call_of(REPLICA_SET, Operation::Delete);
-    let dry_run = Call { dry_run: true, ..call.clone() };
-    // A webhook of others on evictions hangs, fails, or meets other writers, for ever.
-    for code in [0, 500, 409] {
-        api.eviction.store(code, Ordering::Relaxed);
-        for _ in 0..5 {
-            let answer = gateway.answer(&call, None).await;
-            assert!(matches!(answer, Answer::Wait(_)), "{code}: {answer:?}");
-            tokio::time::sleep(Duration::from_mins(1)).await;
-        }
-    }
-    assert!(matches!(gateway.answer(&dry_run, None).await, Answer::Wait(_)));
-    assert_eq!(gateway.answer(&call, None).await, Answer::Pass(Pass::Uncounted));
-
-    // An eviction API that counts another deletion of the namespace was busy. One that fails still fails.
-    gateway.limiter.counted("shop");
-    assert!(matches!(gateway.answer(&call, None).await, Answer::Wait(_)));
-    api.eviction.store(500, Ordering::Relaxed);
-    assert_eq!(gateway.answer(&call, None).await, Answer::Pass(Pass::Uncounted));
-    api.eviction.store(409, Ordering::Relaxed);
-    tokio::time::sleep(Duration::from_mins(15)).await;
-    assert_eq!(gateway.answer(&call, None).await, Answer::Pass(Pass::Uncounted));
-
-    // A budget that holds the deletion is asked about by an Evacuation.
-    api.eviction.store(429, Ordering::Relaxed);
-    assert!(matches!(gateway.answer(&call, None).await, Answer::Wait(_)));
-    assert!(api.asked.lock().unwrap().is_some());
-}
-
 #[tokio::test(start_paused = true)]
 async fn two_unlucky_counts_far_apart_let_no_deletion_pass() {
     let limiter = Limiter::default();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use controlplane::{AuditEvent, eventually};
 use evacuation_api::RESPONDERS_ANNOTATION;
 use evacuation_client::{Answer, Question};
 use evacuation_e2e::{
@@ -18,6 +19,7 @@ use k8s_openapi::api::{
 use kube::{
     ResourceExt,
     api::{ListParams, Patch, PatchParams},
+    core::NamespaceResourceScope,
 };
 use serde_json::{Value, json};
 
@@ -41,10 +43,28 @@ fn deployment(scene: &str) -> Value {
     deployment
 }
 
-async fn roll_out(stage: &Stage) {
+/// Returns a Deployment of two pods that deletes all old pods before it creates a new one.
+fn recreated(name: &str) -> Value {
+    let mut deployment = workload(name, 2, &json!({"controlplane.test/gone-after": "100ms"}));
+    deployment["spec"]["strategy"] = json!({"type": "Recreate"});
+    deployment
+}
+
+async fn roll_out(stage: &Stage, name: &str) {
     let template = json!({"metadata": {"annotations": {"test/version": "2"}}});
     let patch = Patch::Merge(json!({"spec": {"template": template}}));
-    stage.api::<Deployment>().patch("web", &PatchParams::default(), &patch).await.unwrap();
+    stage.api::<Deployment>().patch(name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+async fn scale<K>(stage: &Stage, replicas: usize)
+where
+    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + serde::de::DeserializeOwned,
+{
+    let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+    stage.api::<K>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
 }
 
 /// Waits until every pod is of the new version.
@@ -63,7 +83,7 @@ async fn a_rollout_and_a_drain_together_never_break_the_budget() {
     stage.pods.budget("web", ("app", "web"), 1).await.unwrap();
     let node = pods[0].spec.as_ref().unwrap().node_name.clone().unwrap();
     let availability = Availability::watch(&stage).await;
-    roll_out(&stage).await;
+    roll_out(&stage, "web").await;
     let mut drain = stage.platform().kubectl_command();
     // Only the pods of this test: others run on the node, too.
     let selector = format!("--pod-selector=app=web,scene={}", stage.namespace());
@@ -81,13 +101,11 @@ async fn a_rollout_and_a_drain_together_never_break_the_budget() {
 async fn a_rollout_that_a_budget_would_block_for_ever_passes_after_the_time_of_its_row() {
     let stage = Stage::new("blocked").await;
     stage.label_namespace(&[COUNTS]).await;
-    let annotations = json!({"controlplane.test/gone-after": "100ms"});
-    stage.create::<ReplicaSet>(workload("web", 2, &annotations)).await;
+    stage.create::<Deployment>(recreated("web")).await;
     let pods = stage.ready_pods("web", 2, &[]).await;
     stage.pods.budget("web", ("app", "web"), 0).await.unwrap();
-    let patch = Patch::Merge(json!({"spec": {"replicas": 1}}));
     let began = std::time::Instant::now();
-    stage.api::<ReplicaSet>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
+    roll_out(&stage, "web").await;
     let said = stage.event_where("the deletion passes the budget", |event| {
         event.reason.as_deref() == Some("DeletionPassedBudget")
     });
@@ -95,12 +113,11 @@ async fn a_rollout_that_a_budget_would_block_for_ever_passes_after_the_time_of_i
     assert!(said.contains("replicaset-controller could delete the pod although a budget"), "{said}");
     // The row's time is 8 s.
     assert!(began.elapsed() >= Duration::from_secs(8), "{:?}", began.elapsed());
-    stage.ready_pods("web", 1, &[]).await;
     let evacuations = stage.all_evacuations().await;
     assert!(!evacuations.is_empty(), "an Evacuation explained the wait");
+    stage.ready_pods("web", 2, &pods.iter().collect::<Vec<_>>()).await;
     let budgets = stage.api::<PodDisruptionBudget>().get("web").await.unwrap();
     assert_eq!(budgets.status.unwrap().disruptions_allowed, Some(0));
-    assert_eq!(pods.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,8 +128,7 @@ async fn a_deletion_that_the_budget_allows_is_counted_and_passes_at_once() {
     stage.create::<ReplicaSet>(workload("web", 2, &annotations)).await;
     stage.ready_pods("web", 2, &[]).await;
     stage.pods.budget("web", ("app", "web"), 1).await.unwrap();
-    let patch = Patch::Merge(json!({"spec": {"replicas": 1}}));
-    stage.api::<ReplicaSet>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
+    scale::<ReplicaSet>(&stage, 1).await;
     stage.ready_pods("web", 1, &[]).await;
     let evictions = stage.all_evictions();
     let by_gateway =
@@ -124,15 +140,14 @@ async fn a_deletion_that_the_budget_allows_is_counted_and_passes_at_once() {
 /// # Attack
 ///
 /// - Attacker: a drain whose Evacuations of the pods a budget has held back for longer than a row allows
-/// - Act: leaves the way past the budget open to the first deletion of a scale-down
+/// - Act: leaves the way past the budget open to the first deletion of a rollout
 /// - Promise: 8, 11
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scale_down_waits_for_a_budget_with_its_own_patience_and_not_with_that_of_a_drain() {
+async fn a_rollout_waits_for_a_budget_with_its_own_patience_and_not_with_that_of_a_drain() {
     let stage = Stage::new("patience").await;
     stage.label_namespace(&[COUNTS]).await;
     let bystander = Bystander::new(&stage).await;
-    let annotations = json!({"controlplane.test/gone-after": "100ms"});
-    stage.create::<ReplicaSet>(workload("web", 2, &annotations)).await;
+    stage.create::<Deployment>(recreated("web")).await;
     let pods = stage.ready_pods("web", 2, &[]).await;
     stage.pods.budget("web", ("app", "web"), 0).await.unwrap();
     for pod in &pods {
@@ -141,20 +156,73 @@ async fn a_scale_down_waits_for_a_budget_with_its_own_patience_and_not_with_that
         let since = status(&blocked).eviction.as_ref().unwrap().budget_blocked_time.unwrap();
         until_time(since.0 + ROW_PATIENCE + TimeDelta::seconds(1)).await;
     }
-    let patch = Patch::Merge(json!({"spec": {"replicas": 1}}));
-    stage.api::<ReplicaSet>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
+    roll_out(&stage, "web").await;
     stage.event_where("a deletion passes", |e| e.reason.as_deref() == Some("DeletionPassedBudget")).await;
-    stage.ready_pods("web", 1, &[]).await;
-    let calls = pods.iter().flat_map(|pod| stage.deletions(&pod.name_any()));
-    let (passed, refused): (Vec<_>, Vec<_>) = calls.partition(|call| call.code() == 200);
-    let name = passed.first().map(|call| call.name().to_owned()).expect("one deletion passed");
-    assert!(refused.iter().any(|call| call.code() == 429), "the first tries waited: {passed:?}");
-    let records = stage.all_evacuations().await.into_iter().filter(|e| e.spec.target.pod.name == name);
-    let records = records.flat_map(|e| status(&e).requesters.clone());
-    let own = records.into_iter().find(|known| known.owner.ends_with(":replicaset-controller"));
-    let joined = own.expect("the scale-down had an entry of its own").joined();
-    assert!(passed.iter().all(|call| received(call) - joined.0 >= ROW_PATIENCE), "{joined:?} {passed:?}");
+    for pod in &pods {
+        stage.pods.gone(pod).await.unwrap();
+        let name = pod.name_any();
+        let (passed, refused): (Vec<_>, Vec<_>) =
+            stage.deletions(&name).into_iter().partition(|call| call.code() == 200);
+        assert!(
+            !passed.is_empty() && refused.iter().any(|call| call.code() == 429),
+            "{passed:?} {refused:?}"
+        );
+        let records = stage.all_evacuations().await.into_iter().filter(|e| e.spec.target.pod.name == name);
+        let records = records.flat_map(|e| status(&e).requesters.clone());
+        let own = records.into_iter().find(|known| known.owner.ends_with(":replicaset-controller"));
+        let joined = own.expect("the rollout had an entry of its own").joined();
+        assert!(passed.iter().all(|call| received(call) - joined.0 >= ROW_PATIENCE), "{joined:?} {passed:?}");
+    }
     bystander.drains(&stage).await;
+}
+
+/// # Attack
+///
+/// - Attacker: a rollout beside a scale-down to 0
+/// - Act: passes its budget as if its owner wanted no pods
+/// - Promise: 8
+#[tokio::test(flavor = "multi_thread")]
+async fn what_its_owner_no_longer_wants_is_held_by_no_budget_and_a_rollout_is() {
+    let stage = Stage::new("surplus").await;
+    stage.label_namespace(&[COUNTS]).await;
+    let annotations = json!({"controlplane.test/gone-after": "100ms"});
+    stage.create::<Deployment>(workload("web", 2, &annotations)).await;
+    stage.create::<Deployment>(recreated("api")).await;
+    let pods = stage.ready_pods("web", 2, &[]).await;
+    let others = stage.ready_pods("api", 2, &[]).await;
+    stage.pods.budget("api", ("app", "api"), 0).await.unwrap();
+    let selector = json!({"matchLabels": {"app": "web"}});
+    let budget = json!({"metadata": {"name": "web"}, "spec": {"minAvailable": 1, "selector": selector}});
+    stage.create::<PodDisruptionBudget>(budget).await;
+    let budgets = stage.api::<PodDisruptionBudget>();
+    let counted = eventually(PATIENCE, "the budget counts", || async {
+        let allowed = budgets.get("web").await.unwrap().status.unwrap_or_default().disruptions_allowed;
+        if allowed == Some(1) { Ok(()) } else { Err(format!("{allowed:?}")) }
+    });
+    counted.await.unwrap();
+    roll_out(&stage, "api").await;
+    let held = eventually(PATIENCE, "the rollout waits for its budget", || async {
+        stage.all_evacuations().await.pop().ok_or("none")
+    });
+    let held = held.await.unwrap();
+    stage.until_condition(&held, "Blocked", "BudgetExhausted").await;
+    scale::<Deployment>(&stage, 0).await;
+    for pod in &pods {
+        stage.pods.gone(pod).await.unwrap();
+    }
+    // Not because the patience of the row was over.
+    let passed = stage.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+    let passed = passed.iter().filter(|e| e.reason.as_deref() == Some("DeletionPassedBudget"));
+    let passed: Vec<_> = passed.filter_map(|e| e.involved_object.name.clone()).collect();
+    assert!(pods.iter().all(|pod| !passed.contains(&pod.name_any())), "{passed:?}");
+    let asked = stage.all_evacuations().await.into_iter().map(|e| e.spec.target.pod.name);
+    let asked: Vec<_> = asked.collect();
+    assert!(asked.iter().all(|name| others.iter().any(|pod| pod.name_any() == *name)), "{asked:?}");
+    let by_gateway = |event: &&AuditEvent| event.user().ends_with(":evacuation-gateway");
+    let evictions = stage.all_evictions();
+    let denied =
+        evictions.iter().filter(by_gateway).any(|event| event.name() == asked[0] && event.code() == 429);
+    assert!(denied, "the deletion of the rollout was counted: {evictions:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,13 +248,11 @@ async fn a_scale_down_to_nothing_is_held_by_no_budget_although_its_apps_stop_whe
         };
         apps.push(stage.app(pod, stops).await);
     }
-    let patch = Patch::Merge(json!({"spec": {"replicas": 0}}));
-    stage.api::<Deployment>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
+    scale::<Deployment>(&stage, 0).await;
     for pod in &pods {
         stage.pods.gone(pod).await.unwrap();
     }
     // Not because its patience was over.
-    stage.event_where("a deletion passes", |e| e.reason.as_deref() == Some("DeletionNotCounted")).await;
     let events = stage.api::<Event>().list(&ListParams::default()).await.unwrap().items;
     assert!(events.iter().all(|e| e.reason.as_deref() != Some("DeletionPassedBudget")), "{events:?}");
 }

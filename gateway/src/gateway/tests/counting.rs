@@ -1,0 +1,104 @@
+//! Deletions that count against budgets.
+
+use super::*;
+
+/// The caller of counted deletions.
+const REPLICA_SET: &str = "system:serviceaccount:kube-system:replicaset-controller";
+
+/// Returns an API with a namespace whose deletions count, and a ready pod whose ReplicaSet wants so many.
+fn counting(wanted: i32) -> PlayedApi {
+    let mut owned = pod("1", false);
+    owned["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "db", "uid": "r", "controller": true}]);
+    owned["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+    let counts =
+        json!({"metadata": {"name": "shop", "labels": {"gateway.evacuation.dev/count": "deletions"}}});
+    let set = json!({
+        "metadata": {"name": "db", "namespace": "shop", "uid": "r"},
+        "spec": {"replicas": wanted, "selector": {"matchLabels": {"app": "db"}}},
+    });
+    let pods = json!({"metadata": {"resourceVersion": "5"}, "items": [owned]});
+    let others = HashMap::from([
+        ("/apis/apps/v1/namespaces/shop/replicasets/db", set),
+        ("/api/v1/namespaces/shop/pods", pods),
+    ]);
+    let (listed, live) = (owned.clone(), owned);
+    PlayedApi { listed, live, namespaces: vec![counts], others, ..PlayedApi::default() }
+}
+
+/// Returns the Evacuation of the pod, with which every responder is done.
+fn done() -> Value {
+    json!({
+        "metadata": {"name": "db-0-x", "namespace": "shop", "uid": "e", "resourceVersion": "3"},
+        "spec": {"target": {"pod": {"name": "db-0", "uid": "1"}}, "requesters": []},
+        "status": {"responders": []},
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_a_budget_holds_passes_when_the_owner_no_longer_wants_the_pod() {
+    for (wanted, passes) in [(0, true), (1, false)] {
+        let (gateway, api) = gateway(counting(wanted)).await;
+        let call = call_of(REPLICA_SET, Operation::Delete);
+        // A budget with room counts it.
+        api.eviction.store(201, Ordering::Relaxed);
+        assert_eq!(gateway.answer(&call, None).await, Answer::Pass(Pass::Counted));
+        api.eviction.store(429, Ordering::Relaxed);
+        for call in [Call { dry_run: true, ..call.clone() }, call] {
+            let answer = gateway.answer(&call, None).await;
+            assert_eq!(answer == Answer::Pass(Pass::Surplus), passes, "{wanted} {call:?}: {answer:?}");
+        }
+        assert_eq!(api.asked.lock().unwrap().is_none(), passes, "nobody is asked for a surplus pod");
+        let counted = format!(r#"verdict="surplus"}} {}"#, if passes { 2 } else { 0 });
+        assert_eq!(gateway.metrics.text().contains(&counted), passes, "{}", gateway.metrics.text());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_waits_for_a_budget_passes_once_its_owner_no_longer_wants_the_pod() {
+    for (wanted, live, passes) in [
+        (0, done(), true),
+        (1, done(), false),
+        // It was canceled since, and its budget decides again.
+        (0, Value::Null, true),
+    ] {
+        let api = PlayedApi { evacuations: vec![done()], ..counting(wanted) };
+        let (gateway, api) = gateway(api).await;
+        api.eviction.store(429, Ordering::Relaxed);
+        *api.live_evacuation.lock().unwrap() = live.clone();
+        let shown = Some(Shown { uid: "1", resource_version: "1" });
+        let answer = gateway.answer(&call_of(REPLICA_SET, Operation::Delete), shown).await;
+        assert_eq!(answer == Answer::Pass(Pass::Surplus), passes, "{wanted} {live}: {answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_the_eviction_api_fails_to_count_waits_as_long_as_an_outage_lets_an_answer_hold() {
+    let (gateway, api) = gateway(counting(1)).await;
+    let call = call_of(REPLICA_SET, Operation::Delete);
+    let dry_run = Call { dry_run: true, ..call.clone() };
+    // A webhook of others on evictions hangs, fails, or meets other writers, for ever.
+    for code in [0, 500, 409] {
+        api.eviction.store(code, Ordering::Relaxed);
+        for _ in 0..5 {
+            let answer = gateway.answer(&call, None).await;
+            assert!(matches!(answer, Answer::Wait(_)), "{code}: {answer:?}");
+            tokio::time::sleep(Duration::from_mins(1)).await;
+        }
+    }
+    assert!(matches!(gateway.answer(&dry_run, None).await, Answer::Wait(_)));
+    assert_eq!(gateway.answer(&call, None).await, Answer::Pass(Pass::Uncounted));
+
+    // An eviction API that counts another deletion of the namespace was busy. One that fails still fails.
+    gateway.limiter.counted("shop");
+    assert!(matches!(gateway.answer(&call, None).await, Answer::Wait(_)));
+    api.eviction.store(500, Ordering::Relaxed);
+    assert_eq!(gateway.answer(&call, None).await, Answer::Pass(Pass::Uncounted));
+    api.eviction.store(409, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_mins(15)).await;
+    assert_eq!(gateway.answer(&call, None).await, Answer::Pass(Pass::Uncounted));
+
+    // A budget that holds the deletion is asked about by an Evacuation.
+    api.eviction.store(429, Ordering::Relaxed);
+    assert!(matches!(gateway.answer(&call, None).await, Answer::Wait(_)));
+    assert!(api.asked.lock().unwrap().is_some());
+}
