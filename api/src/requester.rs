@@ -35,6 +35,11 @@ pub struct Requester {
     /// Grace period of the eviction, in seconds; the pod's own by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
+    /// Time in which budgets may hold back the deletion that the entry stands for, in seconds. The deletion
+    /// passes then. The gateway sets it for deletions that count as evictions; it evicts nothing by itself.
+    /// Setting it needs the verb `override`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_patience_seconds: Option<i64>,
     /// Time window in which this requester starts negotiating. The entry sleeps until the window opens or the
     /// deadline is reached. Without a window it starts at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,6 +58,7 @@ impl Requester {
             deadline: None,
             at_deadline: None,
             grace_period_seconds: None,
+            budget_patience_seconds: None,
             window: None,
         }
     }

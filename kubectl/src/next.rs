@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{Answer, DeadlineAction, Evacuation, ResponderState};
-use evacuation_protocol::{continues_by, is_finished, state_word};
+use evacuation_protocol::{continues_by, counted_deletion, is_finished, state_word};
 use serde_json::{Value, json};
 
 use crate::moment::Now;
@@ -25,6 +25,8 @@ pub(crate) enum Step {
     DelayEnds,
     /// A responder that refused is asked again.
     AsksAgain,
+    /// A deletion that counts passes the budgets that hold it back.
+    PassesBudget,
     /// A deadline acts.
     Deadline(DeadlineAction),
 }
@@ -38,11 +40,13 @@ impl Next {
         let again =
             active.filter(|_| answer == Some(Answer::Refuse)).and_then(|responder| responder.retry_time);
         let again = again.map(|time| Self { time: time.0, step: Step::AsksAgain });
+        let passes_at = counted_deletion(evacuation).map(|deletion| deletion.passes_at);
         let next = continues_by(evacuation).map(|time| {
             let mut deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
             let deadline = deadlines.find(|deadline| !deadline.reached && deadline.time.0 == time);
             let step = match (deadline, answer) {
                 _ if state_word(evacuation) == "Scheduled" => Step::WindowOpens,
+                _ if passes_at == Some(time) => Step::PassesBudget,
                 (Some(deadline), _) => Step::Deadline(deadline.action),
                 (None, Some(Answer::Delay)) => Step::DelayEnds,
                 (None, _) => Step::SilenceEnds,
@@ -64,6 +68,7 @@ impl Next {
         self.is_due(now).then(|| match self.step {
             Step::WindowOpens | Step::SilenceEnds | Step::DelayEnds => format!("until {time}"),
             Step::AsksAgain => format!("at {time}: may be asked again"),
+            Step::PassesBudget => format!("at {time}: passes the budget"),
             Step::Deadline(action) => format!("at {time}: {}", act(action)),
         })
     }
@@ -75,6 +80,7 @@ impl Next {
             Step::SilenceEnds => "SilenceEnds".to_owned(),
             Step::DelayEnds => "DelayEnds".to_owned(),
             Step::AsksAgain => "AsksAgain".to_owned(),
+            Step::PassesBudget => "PassesBudget".to_owned(),
             Step::Deadline(action) => format!("{action:?}"),
         };
         let time = self.time.to_rfc3339_opts(SecondsFormat::Secs, true);
@@ -92,6 +98,7 @@ impl Next {
             Step::SilenceEnds => format!("at {time}: continues without an answer"),
             Step::DelayEnds => format!("at {time}: the delay ends"),
             Step::AsksAgain => format!("at {time}: may be asked again"),
+            Step::PassesBudget => format!("from {time} on: the budget no longer holds its deletion"),
             Step::Deadline(action) => format!("at {time}: {}", act(action)),
         })
     }
@@ -180,5 +187,26 @@ mod tests {
         now.led = false;
         let next = Next::of(&asked(&json!({}), None)).unwrap();
         assert_eq!((next.text(now), next.sentence(now)), (None, None), "nothing happens by itself");
+    }
+
+    #[test]
+    fn a_counted_deletion_that_a_budget_holds_names_the_end_of_its_patience_and_not_that_of_its_entry() {
+        let mut counted = asked(&json!({"state": "Completed"}), Some("GiveUp"));
+        counted.spec.requesters[0].budget_patience_seconds = Some(1800);
+        let status = counted.status.as_mut().unwrap();
+        "alice".clone_into(&mut status.policy.as_mut().unwrap().deadlines[0].owner);
+        let blocked = json!([{"type": "Blocked", "status": "True", "reason": "BudgetExhausted", "message": "",
+                              "lastTransitionTime": "2026-11-20T22:00:00Z"}]);
+        status.conditions = serde_json::from_value(blocked).unwrap();
+        let eviction = json!({"budgetBlockedTime": "2026-11-20T22:00:20Z"});
+        status.eviction = Some(serde_json::from_value(eviction).unwrap());
+        let record =
+            json!([{"owner": "alice", "name": "a.b/c", "user": "gateway", "time": "2026-11-20T22:00:00Z"}]);
+        status.requesters = serde_json::from_value(record).unwrap();
+        let next = Next::of(&counted).unwrap();
+        assert_eq!(next.step, Step::PassesBudget);
+        let now = Now { time: "2026-11-20T22:00:26Z".parse().unwrap(), led: true };
+        let sentence = "from 22:30:20Z (in 29 min) on: the budget no longer holds its deletion";
+        assert_eq!(next.sentence(now).as_deref(), Some(sentence));
     }
 }

@@ -78,9 +78,10 @@ pub use pod_group::{
 };
 pub use policy::{all_asleep, all_expired, derive_policy, has_expired};
 pub use requesters::{
-    Deletion, EditError, Editor, MIN_SHARED_TTL_SECONDS, RequesterEdit, TargetProblem, TargetWarning,
-    apply_requester_edit, begin, check_creation, check_requester_edit, delete, requester_warnings,
-    target_problem, target_warning,
+    CountedDeletion, Deletion, EditError, Editor, MIN_SHARED_TTL_SECONDS, RequesterEdit, TargetProblem,
+    TargetWarning, apply_requester_edit, begin, budget_blocked_since, check_creation, check_requester_edit,
+    counted_deletion, delete, joined_at, passes_budgets_at, requester_warnings, target_problem,
+    target_warning,
 };
 pub use responders::{
     ACKNOWLEDGEMENT_SECONDS, AnswerError, DelayBound, MIN_ENDPOINT_DELAY_SECONDS, NODE_UNREACHABLE,

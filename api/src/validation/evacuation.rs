@@ -133,6 +133,7 @@ fn validate_requester(errors: &mut Errors, path: &FieldPath, requester: &Request
     errors.reason(path.child("reason"), requester.reason.as_deref());
     errors.message(path.child("message"), requester.message.as_deref());
     errors.within(path.child("gracePeriodSeconds"), requester.grace_period_seconds, 0, MAX_SECONDS);
+    errors.within(path.child("budgetPatienceSeconds"), requester.budget_patience_seconds, 0, MAX_SECONDS);
     if requester.at_deadline.is_some() && requester.deadline.is_none() {
         errors.add(FieldErrorKind::Required, path.child("deadline"), "atDeadline needs a deadline");
     }
@@ -192,6 +193,11 @@ mod tests {
                 "/requesters/0",
                 json!({"name": "a.b/c", "gracePeriodSeconds": -1}),
                 "Invalid spec.requesters[0].gracePeriodSeconds",
+            ),
+            (
+                "/requesters/0",
+                json!({"name": "a.b/c", "budgetPatienceSeconds": -1}),
+                "Invalid spec.requesters[0].budgetPatienceSeconds",
             ),
             (
                 "/requesters/0",

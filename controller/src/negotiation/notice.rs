@@ -6,7 +6,7 @@ use evacuation_api::{
     FailedReason, MAX_RESPONDERS, RecordedRequester, RequesterKey, ResponderState, ResponderStatus,
     from_condition_time,
 };
-use evacuation_protocol::{NODE_UNREACHABLE, deleted_despite};
+use evacuation_protocol::{NODE_UNREACHABLE, budget_blocked_since, deleted_despite};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::cluster::Notice;
@@ -147,7 +147,8 @@ pub(super) fn transitions(old: &Evacuation, new: &Evacuation) -> Vec<(Transition
     }
     found.extend(registration_notice(old, new));
     found.extend(eviction_notice(old, new));
-    found.extend(blocked_notice(old, new));
+    let patience = after.spec.requesters.iter().filter_map(|entry| entry.budget_patience_seconds).min();
+    found.extend(blocked_notice(old, new, patience));
     found.extend(end_notice(old, new, deleted_despite(after)));
     found
 }
@@ -231,7 +232,13 @@ fn eviction_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<(Tr
         .then(|| (Transition::Evicting, "every responder is done: the pod is being told to go".to_owned()))
 }
 
-fn blocked_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<(Transition, String)> {
+/// Returns the start of a block. `patience` is the time in seconds after which a deletion that counts passes
+/// its budgets.
+fn blocked_notice(
+    old: &EvacuationStatus,
+    new: &EvacuationStatus,
+    patience: Option<i64>,
+) -> Option<(Transition, String)> {
     let now = new.true_condition(ConditionType::Blocked)?;
     if old.true_condition(ConditionType::Blocked).is_some_and(|before| before.reason == now.reason) {
         return None;
@@ -242,7 +249,9 @@ fn blocked_notice(old: &EvacuationStatus, new: &EvacuationStatus) -> Option<(Tra
         Some(BlockedReason::UnreadableResponders) => Transition::UnreadableResponders,
         _ => Transition::EvictionBlocked,
     };
-    Some((transition, format!("{}: {}", now.reason, now.message)))
+    let end = patience.filter(|_| budget_blocked_since(new).is_some());
+    let end = end.map(|seconds| format!("; the deletion that waits for it passes after {seconds} s"));
+    Some((transition, format!("{}: {}{}", now.reason, now.message, end.unwrap_or_default())))
 }
 
 /// Returns the end. `despite` is the responder whose answer was passed over.
@@ -303,6 +312,7 @@ fn requester_notices(old: &EvacuationStatus, new: &EvacuationStatus) -> Vec<(Tra
 
 #[cfg(test)]
 mod tests {
+    use evacuation_api::Requester;
     use serde_json::{Value, json};
 
     use super::*;
@@ -490,5 +500,27 @@ mod tests {
                 found.iter().map(|(transition, note)| (transition.as_str(), note.as_str())).collect();
             assert_eq!(found, expected, "{new}");
         }
+    }
+
+    #[test]
+    fn the_block_of_a_counted_deletion_says_for_how_long_a_budget_can_hold_it() {
+        let said = |patience: Option<i64>, by_budget: bool| {
+            let mut status = conditions(&[("Blocked", "BudgetExhausted", "db allows none")]);
+            if by_budget {
+                status["eviction"] = json!({"budgetBlockedTime": "2026-01-01T00:00:00Z"});
+            }
+            let mut blocked = evacuation(&status);
+            let entry = Requester { budget_patience_seconds: patience, ..Requester::named("a.b/c") };
+            blocked.spec.requesters = vec![entry];
+            transitions(&evacuation(&json!({})), &blocked)
+                .into_iter()
+                .map(|(_, note)| note)
+                .collect::<String>()
+        };
+        let plain = "BudgetExhausted: db allows none";
+        let until = format!("{plain}; the deletion that waits for it passes after 1800 s");
+        assert_eq!(said(Some(1800), true), until);
+        assert_eq!(said(Some(1800), false), plain);
+        assert_eq!(said(None, true), plain);
     }
 }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use evacuation_api::Requester;
 
-use super::{Facts, is_forced};
+use super::{Facts, counts, is_forced};
 use crate::{call::Operation, config::GraceSource, pod::chosen_grace};
 
 /// Returns the entry of the call: owned by the caller's user, named after its row.
@@ -22,6 +22,7 @@ pub(super) fn entry(facts: &Facts<'_>) -> Requester {
         deadline: Some(deadline.into()),
         at_deadline: Some(row.at_deadline),
         grace_period_seconds: grace(facts),
+        budget_patience_seconds: counts(facts).then(|| row.blocked_patience_seconds.into()),
         ..Requester::named(row.entry_name())
     }
 }

@@ -2,9 +2,11 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{DeadlineAction, Evacuation};
-use evacuation_protocol::{Hold, Opening, Outage, OutageCause, hold_in_outage, recorded};
+use evacuation_protocol::{
+    Hold, Opening, Outage, OutageCause, budget_blocked_since, hold_in_outage, recorded,
+};
 
-use super::{Facts, Pass, Reply, Verdict, entry, group, patience, progress::budget_blocked_since};
+use super::{Facts, Pass, Reply, Verdict, entry, group, patience};
 
 /// Way out of an outage: the reason for which a call passes that would wait otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +134,8 @@ fn held(
 /// since then.
 fn counted(facts: &Facts<'_>, outage: Outage, active: &Evacuation) -> Verdict {
     let joined = patience::joined(facts, active).unwrap_or(outage.since);
-    let since = joined.max(budget_blocked_since(active).unwrap_or(outage.since));
+    let blocked = active.status.as_ref().and_then(budget_blocked_since);
+    let since = joined.max(blocked.unwrap_or(outage.since));
     let over = facts.now - since >= TimeDelta::seconds(facts.row.blocked_patience_seconds.into());
     if over { Verdict::Pass(Pass::BlockedTooLong) } else { Verdict::Count(Box::new(entry::entry(facts))) }
 }

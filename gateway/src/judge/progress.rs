@@ -1,6 +1,6 @@
 //! The progress of an Evacuation, as far as a caller is concerned.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta};
 use evacuation_api::{Answer, ConditionType, Evacuation, EvacuationStatus, FailedReason, ResponderState};
 
 use super::{Facts, Reply, group};
@@ -19,13 +19,6 @@ impl Progress {
     pub(super) fn of(evacuation: &Evacuation) -> Self {
         if evacuation.status.as_ref().is_some_and(is_done) { Self::Done } else { Self::Asking }
     }
-}
-
-/// Returns the time since which a budget holds the eviction back. An older server has recorded none.
-pub(super) fn budget_blocked_since(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
-    let status = evacuation.status.as_ref()?;
-    let since = status.eviction.as_ref()?.budget_blocked_time?.0;
-    status.is_true(ConditionType::Blocked).then_some(since)
 }
 
 /// Returns true when every responder is done. The last one may have accepted without the controller having

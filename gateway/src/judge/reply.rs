@@ -7,6 +7,7 @@ use evacuation_api::{Answer, ConditionType, Evacuation, ResponderState, Responde
 use kube::ResourceExt;
 use machinery_logging::one_line;
 
+use super::patience;
 use crate::{call::Call, config::Row};
 
 /// Maximum length of a responder's own words, in bytes.
@@ -39,11 +40,15 @@ impl Reply {
         let mut text = format!("{}: {}", call.target(), state(evacuation));
         let key = row.entry_name();
         let own = evacuation.spec.requesters.iter().find(|e| e.name == key && e.owner == call.user.name);
-        if let Some(deadline) = own.and_then(|entry| entry.deadline) {
-            let action = own.and_then(|entry| entry.at_deadline).unwrap_or_default();
-            // Writing to a String cannot fail.
-            let _ = write!(text, "; this request counts until {deadline}, then {action:?}");
-        }
+        // Writing to a String cannot fail.
+        let _ = match own.map(|own| (own.budget_patience_seconds, own.deadline)) {
+            Some((Some(patience), _)) => write!(text, "; {}", counted(call, row, evacuation, patience)),
+            Some((None, Some(deadline))) => {
+                let action = own.and_then(|entry| entry.at_deadline).unwrap_or_default();
+                write!(text, "; this request counts until {deadline}, then {action:?}")
+            }
+            _ => Ok(()),
+        };
         Self::with(call, evacuation, &text, row.retry_after_seconds, "EvacuationInProgress")
     }
 
@@ -183,6 +188,20 @@ impl Reply {
 fn mate(call: &Call, evacuation: &Evacuation) -> String {
     let pod = &evacuation.spec.target.pod.name;
     if *pod == call.pod { String::new() } else { format!("pod {pod} of the same PodGroup: ") }
+}
+
+/// Returns the end of a counted deletion in words, and what ends it sooner while a budget holds it back.
+fn counted(call: &Call, row: &Row, evacuation: &Evacuation, patience: i64) -> String {
+    match patience::end(call, row, evacuation) {
+        Some(end) => format!(
+            "this deletion counts as an eviction, and passes the budget from {} on; sooner when the budget has room, \
+             or by: kubectl delete pod {} -n {}",
+            stamp(end),
+            call.pod,
+            call.namespace
+        ),
+        None => format!("this deletion counts as an eviction: a budget can hold it back for {patience} s"),
+    }
 }
 
 /// Returns the state of an Evacuation in words.

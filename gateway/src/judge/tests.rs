@@ -535,7 +535,7 @@ fn blocked_saying(joined: i64, reason: &str, budget_seconds: Option<i64>, messag
     status["requesters"] = json!([record("drain", "a.b/c", 3600), record(RS, &entry, joined)]);
     let entries = json!([
         {"owner": "drain", "name": "a.b/c"},
-        {"owner": RS, "name": entry, "deadline": at(1100), "atDeadline": "GiveUp"},
+        {"owner": RS, "name": entry, "deadline": at(1100), "atDeadline": "GiveUp", "budgetPatienceSeconds": 1800},
     ]);
     Case { active: Some(evacuation(&entries, &status)), ..counted() }
 }
@@ -584,6 +584,28 @@ fn a_deletion_does_not_pass_a_budget_by_the_patience_of_another_requester() {
     active.spec.requesters.pop();
     active.status.as_mut().unwrap().requesters[1].left_time = Some((now() - TimeDelta::seconds(9)).into());
     left.asks();
+}
+
+#[test]
+fn a_counted_deletion_that_waits_names_its_own_end() {
+    let reply = held_back(600, "BudgetExhausted", Some(540)).waits();
+    for part in [
+        "passes the budget from 2026-11-20T12:21:00Z on",
+        "kubectl delete pod db-0 -n shop",
+        "kubectl evacuate why db-0 -n shop",
+    ] {
+        assert!(reply.message.contains(part), "{part:?} is not in {}", reply.message);
+    }
+    assert!(!reply.message.contains("GiveUp"), "its retries move that deadline: {}", reply.message);
+    let reply = held_back(600, "EvictionRejected", None).waits();
+    assert!(reply.message.contains("a budget can hold it back for 1800 s"), "{}", reply.message);
+    let entry = |case: Case| match case.judge() {
+        Verdict::Count(entry) => entry.budget_patience_seconds,
+        _ => case.asks().budget_patience_seconds,
+    };
+    assert_eq!(entry(counted()), Some(1800));
+    assert_eq!(entry(Case { registered: true, ..counted() }), Some(1800));
+    assert_eq!(entry(evict()), None);
 }
 
 #[test]

@@ -1,17 +1,21 @@
 //! The expected time of the next step of an Evacuation, for people who wait.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{DeadlineAction, Evacuation, ResponderState};
+use evacuation_api::{DeadlineAction, Evacuation, Requester, ResponderState, ScheduledDeadline};
 
 use crate::{
     policy::{next_change, rests},
+    requesters::counted_deletion,
     responders::expiry_time,
     status::is_finished,
 };
 
 /// Returns the latest time at which an active Evacuation continues by itself: the Active responder's time
-/// expires, a deadline acts, or a window opens while every requester sleeps. `None` when the Evacuation has
-/// ended, and when only another answer, a budget or a requester can move it.
+/// expires, a deadline acts, a deletion that counts passes its budgets, or a window opens while every
+/// requester sleeps. `None` when the Evacuation has ended, and when only another answer, a budget or a
+/// requester can move it.
+///
+/// The deadline at which the entry of a counted deletion gives up does not count: retries move it.
 pub fn continues_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
     let status = evacuation.status.as_ref()?;
     if is_finished(status) {
@@ -26,18 +30,26 @@ pub fn continues_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
     // An Evict deadline only skips responders.
     let skips = status.responders.as_ref().is_none_or(|all| !all.iter().all(|r| r.state.is_done()));
     let acts = |action| skips || action != DeadlineAction::Evict;
+    let passes_at = counted_deletion(evacuation).map(|deletion| deletion.passes_at);
+    let deadlines = deadlines.filter(|d| passes_at.is_none() || !is_renewed(evacuation, d));
     let deadline = deadlines.filter(|d| !d.reached && acts(d.action)).map(|d| d.time.0);
-    active.and_then(expiry_time).into_iter().chain(deadline).min()
+    active.and_then(expiry_time).into_iter().chain(deadline).chain(passes_at).min()
+}
+
+/// Returns true for the deadline at which the entry of a counted deletion gives up.
+fn is_renewed(evacuation: &Evacuation, deadline: &ScheduledDeadline) -> bool {
+    let counts = |entry: &Requester| entry.key() == deadline.key() && entry.budget_patience_seconds.is_some();
+    deadline.action == DeadlineAction::GiveUp && evacuation.spec.requesters.iter().any(counts)
 }
 
 #[cfg(test)]
 mod tests {
-    use evacuation_api::{Answer, Requester};
+    use evacuation_api::Answer;
 
     use super::*;
     use crate::{
         cancel, derive_policy,
-        testing::{asking, at, evacuation, requester},
+        testing::{asking, at, condition, evacuation, evacuation_for, requester},
     };
 
     fn with_deadline(mut e: Evacuation, seconds: i64, action: DeadlineAction) -> Evacuation {
@@ -61,6 +73,21 @@ mod tests {
         e
     }
 
+    /// An Evacuation for a deletion that counts. A budget holds it back since 5. Its entry lives until 20.
+    fn counted(patience: Option<i64>) -> Evacuation {
+        let entry = Requester {
+            deadline: Some(at(20).into()),
+            at_deadline: Some(DeadlineAction::GiveUp),
+            budget_patience_seconds: patience,
+            ..requester("a.b/r")
+        };
+        let mut e = evacuation_for(vec![entry]);
+        let status = e.status.get_or_insert_default();
+        status.conditions.push(condition("Blocked", "True", "BudgetExhausted"));
+        status.eviction.get_or_insert_default().budget_blocked_time = Some(at(5).into());
+        e
+    }
+
     #[test]
     fn it_is_the_end_of_a_say_or_a_deadline_whichever_is_sooner() {
         let asked_by_nobody = evacuation();
@@ -77,6 +104,8 @@ mod tests {
             ("not started", with_deadline(asked_by_nobody_yet(), 300, evict), Some(300)),
             ("nobody is left to be skipped", with_deadline(asked_by_nobody.clone(), 300, evict), None),
             ("it will be deleted", with_deadline(asked_by_nobody, 300, DeadlineAction::Delete), Some(300)),
+            ("a deletion counts", counted(Some(60)), Some(65)),
+            ("no deletion counts", counted(None), Some(20)),
             ("ended", canceled, None),
         ];
         for (what, e, expected) in table {

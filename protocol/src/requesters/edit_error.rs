@@ -30,6 +30,15 @@ pub enum EditError {
         /// The entry's name.
         requester: String,
     },
+    /// Only the gateway, as a holder of the verb `override`, says when a deletion passes its budgets.
+    #[error(
+        "requester {requester}: budgetPatienceSeconds is reserved, and only a user with the verb override sets it"
+    )]
+    #[strum(serialize = "ReservedPatience")]
+    ReservedPatience {
+        /// The entry's name.
+        requester: String,
+    },
     /// The caller may not change the time to live so. The verb `override` lifts this.
     #[error("ttlSecondsAfterFinished cannot be set so: {why}, and the user does not have the verb override")]
     #[strum(serialize = "RetentionOfOthers")]
@@ -90,7 +99,14 @@ impl EditError {
     /// Returns true when the caller lacks a right (403), which the verb `override` gives. The other errors
     /// come from the state of the Evacuation (409).
     pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::NotYours { .. } | Self::Full | Self::Reserved { .. } | Self::Retention { .. })
+        matches!(
+            self,
+            Self::NotYours { .. }
+                | Self::Full
+                | Self::Reserved { .. }
+                | Self::ReservedPatience { .. }
+                | Self::Retention { .. }
+        )
     }
 
     /// Returns the field that the error is about.

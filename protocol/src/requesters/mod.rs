@@ -1,6 +1,7 @@
 //! Requesters: the edits of their entries that rule 3 allows, the record of the users behind the entries, the
 //! deletion of an Evacuation, and the check of its target at creation.
 
+mod counted;
 mod deletion;
 mod edit;
 mod edit_error;
@@ -12,6 +13,7 @@ mod withdrawal;
 mod write;
 
 pub use self::{
+    counted::{CountedDeletion, budget_blocked_since, counted_deletion, joined_at, passes_budgets_at},
     deletion::{Deletion, delete},
     edit::RequesterEdit,
     edit_error::EditError,

@@ -41,7 +41,7 @@ pub fn check_requester_edit<'a>(
     }
     if !editor.may_override {
         check_owner(edit.written().chain(edit.removed.iter().copied()), editor.user)?;
-        check_names(edit.written())?;
+        check_reserved(edit.written(), &new.requesters)?;
         check_room(&old.spec.requesters, &new.requesters)?;
     }
     if !editor.guarded && !edit.removed.is_empty() {
@@ -66,17 +66,27 @@ pub fn check_requester_edit<'a>(
 /// Only those that the verb `override` lifts.
 pub fn check_creation(requesters: &[Requester], user: &str) -> Result<(), EditError> {
     check_owner(requesters.iter().map(Requester::key), user)?;
-    check_names(requesters.iter().map(Requester::key))?;
+    check_reserved(requesters.iter().map(Requester::key), requesters)?;
     check_room(&[], requesters)
 }
 
 /// Checks that no entry takes a name by which its pod would move without the others of its PodGroup, or would
-/// be asked past its budgets.
-fn check_names<'a>(mut written: impl Iterator<Item = RequesterKey<'a>>) -> Result<(), EditError> {
-    match written.find(|key| !disrupts(key.name)) {
-        Some(key) => Err(EditError::Reserved { requester: key.name.to_owned() }),
-        None => Ok(()),
+/// be asked past its budgets, and that none claims to stand for a deletion that counts.
+fn check_reserved<'a>(
+    written: impl Iterator<Item = RequesterKey<'a>>,
+    requesters: &[Requester],
+) -> Result<(), EditError> {
+    for key in written {
+        let requester = key.name.to_owned();
+        if !disrupts(key.name) {
+            return Err(EditError::Reserved { requester });
+        }
+        let counts = |entry: &Requester| entry.key() == key && entry.budget_patience_seconds.is_some();
+        if requesters.iter().any(counts) {
+            return Err(EditError::ReservedPatience { requester });
+        }
     }
+    Ok(())
 }
 
 /// Checks the common maximum. Only holders of the verb `override` add entries above it, so that many

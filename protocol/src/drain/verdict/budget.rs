@@ -10,6 +10,7 @@ use k8s_openapi::{
 use super::{Hold, asked::Ask, command, eviction::blocked_since, replacement, text};
 use crate::{
     pod::{BudgetView, controller, holding},
+    requesters::{CountedDeletion, counted_deletion},
     time::{after, sooner},
 };
 
@@ -28,7 +29,25 @@ const REPLACED_FIRST: &str = "register the responder surge.evacuation.dev/replac
 
 /// Returns the hold by the budgets of the pod.
 pub(super) fn hold(ask: &Ask<'_>) -> Option<Hold> {
-    held(ask).map(|hold| until_it_ends(ask, hold))
+    held(ask).map(|hold| match counted_deletion(ask.evacuation) {
+        Some(deletion) => until_it_passes(ask, deletion, hold),
+        None => until_it_ends(ask, hold),
+    })
+}
+
+/// A deletion that counts ends the hold of every budget, when its patience is over.
+fn until_it_passes(ask: &Ask<'_>, deletion: CountedDeletion<'_>, hold: Hold) -> Hold {
+    let metadata = &ask.pod.pod.metadata;
+    let way_out = format!(
+        "the deletion by {} counts as an eviction, and passes with its first try from {} on; before that, let the \
+         budget allow a disruption; or delete the pod, which no budget prevents: {}; or let no deletion of the \
+         namespace count: {}",
+        text::quote(&deletion.entry.owner),
+        text::time(deletion.passes_at),
+        command::delete(ask.pod.pod),
+        command::stop_counting(metadata.namespace.as_deref().unwrap_or_default()),
+    );
+    hold.until_it_passes(deletion.passes_at, way_out, ask.now)
 }
 
 /// Returns the hold by the budgets of a pod that is not asked before they have room for it.

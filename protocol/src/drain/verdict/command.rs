@@ -1,5 +1,6 @@
 //! Commands in the ways out of messages.
 
+use evacuation_api::GATEWAY_COUNT_LABEL;
 use k8s_openapi::{
     api::{core::v1::Pod, policy::v1::PodDisruptionBudget},
     apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
@@ -106,6 +107,11 @@ pub(super) fn allow_one(budget: &PodDisruptionBudget, pods: i32, is_owned: bool)
 /// Returns the command that deletes budgets of a namespace.
 pub(super) fn delete_budgets(names: &str, namespace: &str) -> String {
     format!("kubectl delete poddisruptionbudget {names} -n {namespace}")
+}
+
+/// Returns the command by which deletions of a namespace no longer count as evictions.
+pub(super) fn stop_counting(namespace: &str) -> String {
+    format!("kubectl label namespace {namespace} {GATEWAY_COUNT_LABEL}-")
 }
 
 fn merge(kind: &str, metadata: &ObjectMeta, patch: &str) -> String {

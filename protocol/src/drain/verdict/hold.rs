@@ -65,6 +65,11 @@ impl Hold {
         Self { stuck: false, changes_at: None, way_out, ..self }
     }
 
+    /// Marks it as one that the deletion behind the request ends at its first try after that time.
+    pub(super) fn until_it_passes(self, time: DateTime<Utc>, way_out: String, now: DateTime<Utc>) -> Self {
+        Self { stuck: false, changes_at: (now < time).then_some(time), way_out, ..self }
+    }
+
     /// Marks it as one that a deadline ends at that time by deleting the pod.
     pub(super) fn until_deleted(self, time: DateTime<Utc>) -> Self {
         let way_out =

@@ -61,6 +61,21 @@ fn a_name_of_the_gateways_workload_rows_or_of_the_refresh_needs_override() {
     }
 }
 
+/// A drain would tell its operator that the pod goes by itself.
+#[test]
+fn an_entry_that_stands_for_a_counted_deletion_needs_override() {
+    let own = Requester { budget_patience_seconds: Some(60), ..requester_of("bob", "a.b/job") };
+    let created = check_creation(std::slice::from_ref(&own), "bob");
+    let joins = spec(vec![requester("a.b/r"), own]);
+    let e = asking();
+    let joined = check_requester_edit(&e, &joins, by("bob", false), at(1));
+    for error in [created.unwrap_err(), joined.unwrap_err()] {
+        assert_eq!(error.cause(), "ReservedPatience");
+        assert!(error.is_forbidden());
+    }
+    check_requester_edit(&e, &joins, by("bob", true), at(1)).unwrap();
+}
+
 #[test]
 fn nobody_touches_the_entry_of_another_without_override() {
     let harder = Requester { on_refusal: Some(RefusalPolicy::Override), ..requester("a.b/r") };

@@ -1,4 +1,4 @@
-use evacuation_api::{DeadlineAction, DrainBlocker, ResponderState};
+use evacuation_api::{DeadlineAction, DrainBlocker, Requester, ResponderState};
 use serde_json::json;
 
 use super::super::{
@@ -518,5 +518,36 @@ fn a_budget_that_nobody_counts_names_the_process_that_would() {
             .contains(&format!("since the eviction of pod db-2 at {}", time(evicted).replace("+00:00", "Z")));
         let helps = message.contains("kubectl get lease kube-controller-manager -n kube-system");
         assert_eq!((named, helps), (evicted < 990, evicted < 990), "{message}");
+    }
+}
+
+#[test]
+fn a_deletion_that_counts_says_when_it_passes_and_is_never_stuck() {
+    let entry = Requester {
+        owner: "rs-controller".to_owned(),
+        budget_patience_seconds: Some(1800),
+        ..due(2000, DeadlineAction::GiveUp).remove(0)
+    };
+    let mut counted = evicting_for(vec![entry]);
+    let status = counted.status.as_mut().unwrap();
+    status.requesters[0].owner = "rs-controller".to_owned();
+    status.eviction.get_or_insert_default().budget_blocked_time = Some(at(60).into());
+    let healthy = pod(json!({}));
+    for budget in [exhausted(), budget(0, 3, 3, 3, json!({}))] {
+        let judgement = held(&healthy, &counted, &[budget], &[]);
+        let blocker = judgement.blocker.unwrap();
+        assert!(!blocker.stuck, "{}", blocker.message);
+        for part in [
+            format!(
+                "rs-controller counts as an eviction, and passes with its first try from {}",
+                super::super::text::time(at(1860))
+            ),
+            "kubectl delete pod db-0 -n shop".to_owned(),
+            "kubectl label namespace shop gateway.evacuation.dev/count-".to_owned(),
+        ] {
+            assert!(blocker.message.contains(&part), "{part:?} is not in {}", blocker.message);
+        }
+        assert!(!blocker.message.contains("nothing is needed"), "{}", blocker.message);
+        assert_eq!(judgement.changes_at, Some(at(1860)));
     }
 }
