@@ -60,11 +60,10 @@ impl EvacuationIndex {
         }
     }
 
-    /// Returns the state of an object that is known already, if it is that very state.
+    /// Returns the state of an object that is known already, if it is that very state. Its revision does not
+    /// show that: after a restore of a backup the same one can name another state.
     fn same(&self, object: &Evacuation) -> Option<Arc<Evacuation>> {
-        let known = self.objects.get(&key(object))?;
-        let state = |object: &Evacuation| (object.uid(), object.resource_version());
-        (object.resource_version().is_some() && state(known) == state(object)).then(|| Arc::clone(known))
+        self.objects.get(&key(object)).filter(|known| known.as_ref() == object).cloned()
     }
 
     /// Takes in an object. Rehearsals are left out: their answers are no answers to a request, and an
@@ -92,15 +91,24 @@ impl EvacuationIndex {
     }
 
     /// Takes in what a live read has shown in the place of a known object, unless the watch has delivered
-    /// that or something later.
+    /// that or something later. Of two states of one revision the live one counts.
     pub(super) fn correct(&mut self, known: &Evacuation, live: Option<Evacuation>) {
         match live {
-            Some(live) if revision(&live).is_some_and(|of| of > self.seen) => self.apply(Arc::new(live)),
+            Some(live) if revision(&live).is_some_and(|of| of > self.seen) || self.contradicts(&live) => {
+                self.apply(Arc::new(live));
+            }
             None if self.objects.get(&key(known)).is_some_and(|held| held.uid() == known.uid()) => {
                 self.delete(&key(known));
             }
             _ => {}
         }
+    }
+
+    /// Returns true when the cache has another state of the same object and revision.
+    fn contradicts(&self, live: &Evacuation) -> bool {
+        let of = |object: &Evacuation| (object.uid(), revision(object));
+        let held = self.objects.get(&key(live)).filter(|held| of(held) == of(live));
+        revision(live).is_some() && held.is_some_and(|held| held.as_ref() != live)
     }
 
     /// Returns true when the watch can still deliver that state of an object, or of its beginning.
@@ -144,11 +152,12 @@ fn keep_later(kept: &mut Option<Arc<Evacuation>>, object: &Arc<Evacuation>) {
     }
 }
 
-/// Returns true when a state of an object is later than another one.
-pub(super) fn is_later(object: &Evacuation, known: &Evacuation) -> bool {
-    match (revision(object), revision(known)) {
-        (Some(of), Some(known)) => of > known,
-        _ => object.resource_version() != known.resource_version(),
+/// Returns true when a live state replaces a known one: it is later, or its revision names two states,
+/// because the store was restored from a backup.
+pub(super) fn replaces(live: &Evacuation, known: &Evacuation) -> bool {
+    match (revision(live), revision(known)) {
+        (Some(of), Some(known)) if of != known => of > known,
+        _ => live != known,
     }
 }
 
@@ -234,6 +243,33 @@ mod tests {
         index.take(&Event::Init);
         index.take(&Event::InitDone);
         assert!(!index.awaits(&written) && index.awaits(&at("c", "12")));
+    }
+
+    #[test]
+    fn a_list_replaces_a_state_that_has_the_same_revision_and_another_content() {
+        let at_9 = |finished| {
+            let mut object = evacuation("a", "1", finished);
+            object.metadata.uid = Some("e".to_owned());
+            object.metadata.resource_version = Some("9".to_owned());
+            object
+        };
+        let (open, ended) = (at_9(None), at_9(Some("2026-01-01T00:00:00Z")));
+        let mut index = EvacuationIndex::default();
+        index.take(&Event::Apply(ended.clone()));
+        let known = index.get("shop", "a").unwrap();
+        let mut list = |object: &Evacuation| {
+            index.take(&Event::Init);
+            index.take(&Event::InitApply(object.clone()));
+            index.take(&Event::InitDone);
+            index.get("shop", "a").unwrap()
+        };
+        assert!(Arc::ptr_eq(&list(&ended), &known), "the same state takes no memory again");
+        assert_eq!(*list(&open), open);
+        assert_eq!(names(&index.records("shop", "db-0", "1")), [Some("a".to_owned()), None, None]);
+
+        assert!(replaces(&ended, &open) && !replaces(&open, &open), "so does a live read");
+        index.correct(&open, Some(ended));
+        assert_eq!(names(&index.records("shop", "db-0", "1")), [None, Some("a".to_owned()), None]);
     }
 
     #[test]

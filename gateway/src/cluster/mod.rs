@@ -36,7 +36,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    evacuations::is_later,
+    evacuations::replaces,
     freshness::Freshness,
     groups::{GroupIndex, GroupModes, GroupUnread},
     projections::{Identity, Kept},
@@ -256,7 +256,7 @@ impl Cluster {
         let api = Api::<Projected<Evacuation, Kept>>::namespaced(self.client.clone(), &namespace);
         let live = api.get_opt(&known.name_any()).await?.map(Projected::into_inner);
         // A read can be served by a server that lags behind the watch.
-        let is_same = live.as_ref().is_some_and(|live| live.uid() == known.uid() && !is_later(live, known));
+        let is_same = live.as_ref().is_some_and(|live| live.uid() == known.uid() && !replaces(live, known));
         if !is_same {
             self.written.invalidate(known.spec.target.pod.uid.as_deref().unwrap_or_default());
             self.evacuations.write().unwrap_or_else(PoisonError::into_inner).correct(known, live);
