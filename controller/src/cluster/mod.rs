@@ -55,7 +55,7 @@ pub(crate) use feature::{ClusterEvent, Feature, Kind, Requeue, WorkerSettings};
 pub(crate) use features::Features;
 pub(crate) use group_modes::GroupModes;
 pub(crate) use index::{
-    Change, Index, Table, TargetPod, controller_of, group_key, is_finished, node_name, pod_key,
+    Change, Comparable, Index, Table, TargetPod, controller_of, group_key, is_finished, node_name, pod_key,
 };
 pub(crate) use key::ObjectKey;
 pub(crate) use lease::{Leadership, NotLeading, Writer, hold_lease};

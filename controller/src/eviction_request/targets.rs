@@ -6,12 +6,11 @@ use std::{
 };
 
 use evacuation_protocol::{Eviction, EvictionRequest};
-use kube::ResourceExt;
 
-use crate::cluster::{Change, ObjectKey, Table, Watched, WorkQueue, lock};
+use crate::cluster::{Change, Comparable, ObjectKey, Table, Watched, WorkQueue, lock};
 
 /// A kind whose objects name a pod.
-pub(super) trait NamesPod: ResourceExt + Send + Sync {
+pub(super) trait NamesPod: Comparable + Send + Sync {
     /// Returns the name and the UID of the pod.
     fn pod(&self) -> Option<(&str, &str)>;
 

@@ -28,7 +28,7 @@ pub(crate) use evacuations::{is_finished, pod_key};
 pub(crate) use groups::group_key;
 pub(crate) use nodes::node_name;
 pub(crate) use pods::{TargetPod, controller_of};
-pub(crate) use table::{Change, Reset, Table};
+pub(crate) use table::{Change, Comparable, Reset, Table};
 
 use super::ObjectKey;
 
@@ -77,7 +77,7 @@ pub(crate) struct Update<K> {
 }
 
 /// A kind that the index keeps.
-pub(crate) trait Indexed: kube::Resource<DynamicType = ()> + Sized {
+pub(crate) trait Indexed: kube::Resource<DynamicType = ()> + Comparable + Sized {
     /// The kind's table.
     #[doc(hidden)]
     fn table(index: &mut Index) -> &mut Table<Self>;

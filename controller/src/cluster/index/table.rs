@@ -5,11 +5,61 @@ use std::{
     sync::Arc,
 };
 
-use kube::ResourceExt;
+use evacuation_api::{Evacuation, NodeEvacuation, NodeEvacuationRule};
+use evacuation_protocol::{Eviction, EvictionRequest};
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::{
+    Resource, ResourceExt,
+    core::{DynamicObject, PartialObjectMeta},
+};
 
 use crate::cluster::ObjectKey;
 
-/// Change of one object. `old` and `new` differ in at least their resourceVersion.
+/// A kind of which two states can be compared.
+pub(crate) trait Comparable: ResourceExt {
+    /// Returns true when both states have the same content. The names of version and kind do not count: the
+    /// items of a list can lack them.
+    fn equals(&self, other: &Self) -> bool;
+}
+
+macro_rules! comparable {
+    ($($kind:ty),* $(,)?) => {$(
+        impl Comparable for $kind {
+            fn equals(&self, other: &Self) -> bool {
+                self == other
+            }
+        }
+    )*};
+}
+
+comparable! {
+    Evacuation,
+    Eviction,
+    EvictionRequest,
+    Node,
+    NodeEvacuation,
+    NodeEvacuationRule,
+    Pod,
+    PodDisruptionBudget,
+}
+
+impl<K: Resource> Comparable for PartialObjectMeta<K> {
+    fn equals(&self, other: &Self) -> bool {
+        self.metadata == other.metadata
+    }
+}
+
+impl Comparable for DynamicObject {
+    fn equals(&self, other: &Self) -> bool {
+        (&self.metadata, &self.data) == (&other.metadata, &other.data)
+    }
+}
+
+/// Change of one object. `old` and `new` differ in their resourceVersion, or after a restored backup in the
+/// rest.
 #[derive(Debug)]
 pub(crate) struct Change<K> {
     /// The object's key.
@@ -39,8 +89,9 @@ const DELETED: usize = 4096;
 /// watch still reports what came before it. An object that was seen deleted does not come back, so that a
 /// live read that was sent before the deletion changes nothing.
 ///
-/// A list is the exception. It shows every write that was known when it began. If it does not, the store of
-/// the API was restored from a backup, and the list is the truth.
+/// A list is the exception. It shows every write that was known when it began. If it does not, or shows
+/// another state of the same resourceVersion, the store of the API was restored from a backup, and the list
+/// is the truth.
 #[derive(Debug)]
 pub(crate) struct Table<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
@@ -61,7 +112,7 @@ struct SinceList {
 pub(crate) struct Reset<K> {
     /// The changes.
     pub(crate) changes: Vec<Change<K>>,
-    /// True when the list lacks what was known when it began: the store went back.
+    /// True when the list contradicts what was known when it began: the store went back.
     pub(crate) went_back: bool,
 }
 
@@ -102,7 +153,7 @@ impl<K> Default for Table<K> {
     }
 }
 
-impl<K: ResourceExt> Table<K> {
+impl<K: Comparable> Table<K> {
     /// The object of that key.
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Arc<K>> {
         self.objects.get(key)
@@ -140,9 +191,7 @@ impl<K: ResourceExt> Table<K> {
     /// Returns the state of an object that is known already, if it is that very state. A list then takes no
     /// memory for what it repeats.
     pub(crate) fn same(&self, object: &K) -> Option<Arc<K>> {
-        let known = self.objects.get(&ObjectKey::of(object))?;
-        let state = |object: &K| (object.uid(), object.resource_version());
-        (object.resource_version().is_some() && state(known) == state(object)).then(|| Arc::clone(known))
+        self.objects.get(&ObjectKey::of(object)).filter(|known| known.equals(object)).cloned()
     }
 
     fn insert(&mut self, key: ObjectKey, new: Arc<K>) -> Change<K> {
@@ -210,13 +259,14 @@ impl<K: ResourceExt> Table<K> {
     }
 
     /// Returns true when a listed object is older than a state, or than a deletion, that was known before the
-    /// list began.
-    fn contradicts(&self, listed: &K, since: &SinceList) -> bool {
-        let (key, uid) = (ObjectKey::of(listed), listed.uid());
+    /// list began, and when it is another state of the same resourceVersion.
+    fn contradicts(&self, listed: &Arc<K>, since: &SinceList) -> bool {
+        let (key, uid) = (ObjectKey::of(listed.as_ref()), listed.uid());
         let known = self.objects.get(&key).filter(|_| !since.keys.contains(&key));
+        let other = known.filter(|known| !Arc::ptr_eq(known, listed) && !known.equals(listed));
         let revived = self.deleted.contains(uid.as_deref())
             && !since.deleted.contains(uid.as_deref().unwrap_or_default());
-        revived || known.is_some_and(|known| is_newer(known.as_ref(), listed) && !is_newer(listed, known))
+        revived || other.is_some_and(|known| !is_newer(listed.as_ref(), known.as_ref()))
     }
 }
 
@@ -237,7 +287,7 @@ fn number(version: Option<&str>) -> Option<u128> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Pod;
+    use kube::core::TypeMeta;
     use serde_json::json;
 
     use super::*;
@@ -348,6 +398,41 @@ mod tests {
         assert!(table.apply(pod("changed", "1", "31")).is_some(), "the new history goes on");
         table.begin_list();
         assert!(!table.reset(vec![pod("changed", "1", "31").into()]).went_back, "once");
+    }
+
+    #[test]
+    fn another_state_of_the_same_resource_version_in_a_list_is_the_truth_after_a_restored_backup() {
+        let with_phase = |phase: &str| {
+            let mut object = pod("a", "1", "5");
+            object.status = serde_json::from_value(json!({"phase": phase})).unwrap();
+            object
+        };
+        let (running, failed) = (with_phase("Running"), with_phase("Failed"));
+        let mut table = Table::default();
+        table.apply(running.clone());
+        let known = table.same(&running).unwrap();
+        assert!(table.same(&failed).is_none());
+        assert!(table.apply(failed.clone()).is_none(), "a late reply to a read is no list");
+
+        table.begin_list();
+        let Reset { changes, went_back } = table.reset(vec![known]);
+        assert!(changes.is_empty() && !went_back, "a list that repeats what is known");
+        table.begin_list();
+        let Reset { changes, went_back } = table.reset(vec![failed.clone().into()]);
+        assert_eq!((changes.len(), went_back), (1, true));
+        assert_eq!(changes[0].old.as_deref(), Some(&running));
+        assert_eq!(**table.get(&ObjectKey::new("ns", "a")).unwrap(), failed);
+    }
+
+    #[test]
+    fn items_of_a_list_that_lack_their_kind_are_no_other_state() {
+        let bare = |replicas: i64| -> DynamicObject {
+            serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {"replicas": replicas}}))
+                .unwrap()
+        };
+        let typed = DynamicObject { types: Some(TypeMeta::default()), ..bare(1) };
+        assert!(typed.equals(&bare(1)));
+        assert!(!typed.equals(&bare(2)));
     }
 
     #[test]
