@@ -180,16 +180,21 @@ mod tests {
     /// - Promise: 8
     #[tokio::test(start_paused = true)]
     async fn the_service_accounts_of_a_namespace_share_one_share_and_controllers_have_their_own() {
-        let limiter = Limiter::new(8, 2);
+        let limiter = Limiter::default();
         let account = |name: &str| format!("system:serviceaccount:{name}");
-        let _first = limiter.slot(&account("tenant:a"), SOON).await.unwrap();
-        let _second = limiter.slot(&account("tenant:b"), SOON).await.unwrap();
-        assert_eq!(limiter.slot(&account("tenant:c"), SOON).await.unwrap_err(), NoSlot::User);
-        assert!(limiter.is_crowded(&account("tenant:d")));
-        limiter.slot(&account("other:a"), SOON).await.unwrap();
         let mut slots = Vec::new();
+        for call in 0..CALLS {
+            // As many calls as there are slots, of eight accounts in turn.
+            match limiter.slot(&account(&format!("tenant:app-{}", call % 8)), SOON).await {
+                Ok(slot) => slots.push(slot),
+                Err(reason) => assert_eq!(reason, NoSlot::User, "call {call}"),
+            }
+        }
+        assert_eq!(slots.len(), CALLS_OF_USER, "one share for all of them");
+        assert!(limiter.is_crowded(&account("tenant:another")) && !limiter.is_full());
+        slots.push(limiter.slot(&account("unrelated:a"), SOON).await.expect("an unrelated tenant is served"));
         for controller in ["replicaset-controller", "job-controller"] {
-            for _ in 0..2 {
+            for _ in 0..CALLS_OF_USER {
                 slots.push(limiter.slot(&account(&format!("kube-system:{controller}")), SOON).await.unwrap());
             }
         }
