@@ -24,6 +24,13 @@ impl Default for Outages {
 }
 
 impl Outages {
+    /// Returns a record whose last proof of a write is from that moment.
+    #[cfg(test)]
+    pub(crate) fn since(moment: Instant) -> Self {
+        let seen = Mutex::new((Reachability::new(moment), LeaseAge::default()));
+        Self { seen, clock: ServerClock::default() }
+    }
+
     /// Records the end of a probe of the evacuation API: the proof of its reply, if there was one.
     pub(crate) fn probed(&self, proof: Option<Proof>, now: Instant) {
         self.lock().0.probed(proof, now);

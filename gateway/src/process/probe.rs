@@ -85,3 +85,56 @@ impl Probes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    /// Path of the Evacuations of the project's own namespace.
+    const OWN: &str = "/apis/evacuation.dev/v1alpha1/namespaces/evacuation-system/evacuations";
+    /// HTTP code of a list of the own namespace; `None` for one that never comes.
+    type Reply = Option<u16>;
+
+    /// Probes an API as often as there are replies. Each other list fails, as where an object cannot be
+    /// read. Returns the cause of the outage then.
+    async fn outage_after(replies: &'static [Reply]) -> Option<OutageCause> {
+        let last_write = Instant::now().checked_sub(Duration::from_mins(1)).unwrap();
+        let outages = Arc::new(Outages::since(last_write));
+        let mut left = replies.iter().copied();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let reply = if request.uri().path() == OWN { left.next().flatten() } else { Some(500) };
+            async move {
+                match reply {
+                    Some(code) => {
+                        Ok::<_, Infallible>(Response::builder().status(code).body(Body::empty()).unwrap())
+                    }
+                    None => std::future::pending().await,
+                }
+            }
+        });
+        let client = Client::new(service, "default");
+        let probes = Probes::new(&client, "evacuation-system", "", Arc::clone(&outages));
+        for _ in replies {
+            probes.probe_api().await;
+        }
+        outages.current(outages.now()).map(|outage| outage.cause)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn neither_unreadable_lists_of_others_nor_a_late_one_of_the_own_namespace_are_an_outage() {
+        let table: [(&[Reply], Option<OutageCause>, &str); 4] = [
+            (&[Some(200); 3], None, "an object of a tenant cannot be read"),
+            (&[None, None, Some(200)], None, "late, and then in time"),
+            (&[None; 3], Some(OutageCause::Api), "the API hangs"),
+            (&[Some(503); 3], Some(OutageCause::Api), "no server can serve"),
+        ];
+        for (replies, expected, case) in table {
+            assert_eq!(outage_after(replies).await, expected, "{case}");
+        }
+    }
+}
