@@ -1,5 +1,7 @@
 //! Owners that want no two of their pods at once.
 
+use std::collections::BTreeSet;
+
 use evacuation_api::{ONE_AT_A_TIME_ANNOTATION, parse_one_at_a_time};
 use k8s_openapi::{
     api::{
@@ -14,15 +16,12 @@ use super::record::annotation;
 
 /// Access mode of a volume that one pod alone may use.
 const ONE_POD: &str = "ReadWriteOncePod";
+/// Maximum number of claims of a pod that are looked at. Each takes a read of the API for each question.
+const MAX_CLAIMS: usize = 8;
 
 /// Returns the reason, in words, for which no second pod may run beside this one. `deployment` is the owner
-/// of its ReplicaSet, if it has one, and `claims` are those of [`claims_of`] that exist.
-pub(super) fn reason(
-    pod: &Pod,
-    set: &ReplicaSet,
-    deployment: Option<&Deployment>,
-    claims: &[PersistentVolumeClaim],
-) -> Option<String> {
+/// of its ReplicaSet, if it has one. The claims are left to [`claims_of`] and [`reason_of_claim`].
+pub(super) fn reason(pod: &Pod, set: &ReplicaSet, deployment: Option<&Deployment>) -> Option<String> {
     let said = annotation(pod, ONE_AT_A_TIME_ANNOTATION);
     // A value that cannot be read is somebody's wish to be careful.
     if said.is_some_and(|said| parse_one_at_a_time(said).unwrap_or(true)) {
@@ -33,20 +32,31 @@ pub(super) fn reason(
     {
         return Some(format!("Deployment {} has {strategy}", deployment.name_any()));
     }
-    if let Some(port) = template_of(set).and_then(host_port) {
-        return Some(format!("it takes port {port} of its node"));
-    }
-    let alone = claims.iter().find(|claim| {
-        let modes = claim.spec.iter().flat_map(|spec| spec.access_modes.iter().flatten());
-        modes.into_iter().any(|mode| mode == ONE_POD)
-    });
-    alone.map(|claim| format!("its claim {} has the access mode {ONE_POD}", claim.name_any()))
+    template_of(set).and_then(host_port).map(|port| format!("it takes port {port} of its node"))
+}
+
+/// Returns the reason for which the pods that share a claim must not run at once.
+pub(super) fn reason_of_claim(claim: &PersistentVolumeClaim) -> Option<String> {
+    let mut modes = claim.spec.iter().flat_map(|spec| spec.access_modes.iter().flatten());
+    let is_for_one = modes.any(|mode| mode == ONE_POD);
+    is_for_one.then(|| format!("its claim {} has the access mode {ONE_POD}", claim.name_any()))
 }
 
 /// Returns the names of the claims of a ReplicaSet's pods. Those of ephemeral volumes are each pod's own.
-pub(super) fn claims_of(set: &ReplicaSet) -> Vec<String> {
+///
+/// # Errors
+///
+/// The reason for which no second pod may run: there are too many to look at, and any of them could be for
+/// one pod.
+pub(super) fn claims_of(set: &ReplicaSet) -> Result<BTreeSet<&str>, String> {
     let volumes = template_of(set).into_iter().flat_map(|spec| spec.volumes.iter().flatten());
-    volumes.filter_map(|volume| Some(volume.persistent_volume_claim.as_ref()?.claim_name.clone())).collect()
+    let claims: BTreeSet<&str> = volumes
+        .filter_map(|volume| Some(volume.persistent_volume_claim.as_ref()?.claim_name.as_str()))
+        .collect();
+    if claims.len() > MAX_CLAIMS {
+        return Err(format!("it has {} claims, of which at most {MAX_CLAIMS} are looked at", claims.len()));
+    }
+    Ok(claims)
 }
 
 fn template_of(set: &ReplicaSet) -> Option<&PodSpec> {
@@ -108,56 +118,35 @@ mod tests {
         let containers = |ports: Value| json!({"containers": [{"name": "app", "ports": ports}]});
         let plain = || containers(json!([{"containerPort": 80}]));
         let table = [
-            (None, rolling(json!(1)), plain(), None, None),
-            (None, rolling(json!("25%")), plain(), None, None),
-            (None, json!({}), plain(), Some("ReadWriteOnce"), None),
-            (Some("false"), json!({}), plain(), None, None),
-            (
-                None,
-                json!({"type": "Recreate"}),
-                plain(),
-                None,
-                Some("Deployment db has the strategy Recreate"),
-            ),
-            (
-                Some("false"),
-                json!({"type": "Recreate"}),
-                plain(),
-                None,
-                Some("Deployment db has the strategy"),
-            ),
-            (None, rolling(json!(0)), plain(), None, Some("Deployment db has maxSurge 0")),
-            (None, rolling(json!("0%")), plain(), None, Some("Deployment db has maxSurge 0")),
+            (None, rolling(json!(1)), plain(), None),
+            (None, rolling(json!("25%")), plain(), None),
+            (Some("false"), json!({}), plain(), None),
+            (None, json!({"type": "Recreate"}), plain(), Some("Deployment db has the strategy Recreate")),
+            (Some("false"), json!({"type": "Recreate"}), plain(), Some("Deployment db has the strategy")),
+            (None, rolling(json!(0)), plain(), Some("Deployment db has maxSurge 0")),
+            (None, rolling(json!("0%")), plain(), Some("Deployment db has maxSurge 0")),
             (
                 None,
                 json!({}),
                 containers(json!([{"containerPort": 80, "hostPort": 8080}])),
-                None,
                 Some("it takes port 8080 of its node"),
             ),
-            (None, json!({}), plain(), Some(ONE_POD), Some("its claim data has the access mode")),
-            (
-                Some("true"),
-                json!({}),
-                plain(),
-                None,
-                Some("its annotation surge.evacuation.dev/one-at-a-time"),
-            ),
-            (
-                Some("yes"),
-                json!({}),
-                plain(),
-                None,
-                Some("its annotation surge.evacuation.dev/one-at-a-time"),
-            ),
+            (Some("true"), json!({}), plain(), Some("its annotation surge.evacuation.dev/one-at-a-time")),
+            (Some("yes"), json!({}), plain(), Some("its annotation surge.evacuation.dev/one-at-a-time")),
         ];
-        for (said, strategy, spec, mode, expected) in table {
-            let claims: Vec<_> = mode.into_iter().map(claim).collect();
-            let found = reason(&pod(said), &set(&spec), Some(&deployment(&strategy)), &claims);
-            assert_eq!(found.is_some(), expected.is_some(), "{strategy} {spec} {mode:?}: {found:?}");
+        for (said, strategy, spec, expected) in table {
+            let found = reason(&pod(said), &set(&spec), Some(&deployment(&strategy)));
+            assert_eq!(found.is_some(), expected.is_some(), "{strategy} {spec}: {found:?}");
             assert!(found.unwrap_or_default().starts_with(expected.unwrap_or_default()));
         }
-        assert_eq!(reason(&pod(None), &set(&plain()), None, &[]), None, "no Deployment");
+        assert_eq!(reason(&pod(None), &set(&plain()), None), None, "no Deployment");
+    }
+
+    #[test]
+    fn a_claim_for_one_pod_lets_no_second_one_run() {
+        assert_eq!(reason_of_claim(&claim("ReadWriteOnce")), None);
+        let expected = "its claim data has the access mode ReadWriteOncePod";
+        assert_eq!(reason_of_claim(&claim(ONE_POD)).as_deref(), Some(expected));
     }
 
     #[test]
@@ -167,6 +156,23 @@ mod tests {
             {"name": "b", "emptyDir": {}},
             {"name": "c", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
         ]);
-        assert_eq!(claims_of(&set(&json!({"containers": [], "volumes": volumes}))), ["data"]);
+        let set = set(&json!({"containers": [], "volumes": volumes}));
+        assert_eq!(claims_of(&set), Ok(BTreeSet::from(["data"])));
+    }
+
+    #[test]
+    fn more_claims_than_are_looked_at_count_as_claims_for_one_pod() {
+        let with_claims = |count: usize| {
+            let volume = |number: usize| {
+                let claim = format!("data-{}", number % count);
+                json!({"name": format!("v-{number}"), "persistentVolumeClaim": {"claimName": claim}})
+            };
+            // Each claim is mounted twice.
+            let volumes: Vec<Value> = (0..2 * count).map(volume).collect();
+            set(&json!({"containers": [], "volumes": volumes}))
+        };
+        assert_eq!(claims_of(&with_claims(MAX_CLAIMS)).map(|claims| claims.len()), Ok(MAX_CLAIMS));
+        let expected = "it has 64 claims, of which at most 8 are looked at";
+        assert_eq!(claims_of(&with_claims(64)), Err(expected.to_owned()));
     }
 }

@@ -13,15 +13,12 @@ use k8s_openapi::{
 use kube::{Api, Client, api::ListParams};
 
 use super::{
-    alone::{claims_of, reason},
+    alone::{claims_of, reason, reason_of_claim},
     group::Group,
     record::{Label, Record},
     release::{Obstacle, Selecting, label, owner},
 };
 use crate::cluster::{CallError, Cluster, ObjectKey, View, call, controller_of, evacuations};
-
-/// Maximum number of claims of a pod that are read. Nodes attach fewer volumes of one pod.
-const MAX_CLAIMS: usize = 64;
 
 /// Reader of the objects around a pod.
 pub(super) struct Lookup {
@@ -91,13 +88,22 @@ impl Lookup {
             let api: Api<Deployment> = Api::namespaced(self.client.clone(), namespace);
             deployment = call(format!("read deployment {namespace}/{name}"), api.get_opt(name)).await?;
         }
-        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), namespace);
-        let mut claims = Vec::new();
-        for name in claims_of(set).iter().take(MAX_CLAIMS) {
-            let action = format!("read persistentvolumeclaim {namespace}/{name}");
-            claims.extend(call(action, api.get_opt(name)).await?);
+        if let Some(reason) = reason(pod, set, deployment.as_ref()) {
+            return Ok(Some(reason));
         }
-        Ok(reason(pod, set, deployment.as_ref(), &claims))
+        let claims = match claims_of(set) {
+            Ok(claims) => claims,
+            Err(reason) => return Ok(Some(reason)),
+        };
+        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), namespace);
+        for name in claims {
+            let action = format!("read persistentvolumeclaim {namespace}/{name}");
+            let claim = call(action, api.get_opt(name)).await?;
+            if let Some(reason) = claim.as_ref().and_then(reason_of_claim) {
+                return Ok(Some(reason));
+            }
+        }
+        Ok(None)
     }
 
     /// Reads the ReplicaSet of a record, with its pods from the index. `None` when it is gone.
