@@ -339,6 +339,18 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_explains_every_event() {
+        let page = include_str!("../../../docs/reference/running.md");
+        let arms = include_str!("notice.rs").lines().filter_map(|line| line.trim().split_once(" => \""));
+        let reasons: Vec<&str> = arms.filter_map(|(_, rest)| rest.strip_suffix("\",")).collect();
+        assert!(reasons.contains(&Transition::Rehearsed.as_str()), "{reasons:?}");
+        // The start of an eviction has no Event.
+        for reason in reasons.into_iter().filter(|reason| *reason != Transition::Evicting.as_str()) {
+            assert!(page.contains(&format!("`{reason}`")), "{reason}");
+        }
+    }
+
+    #[test]
     fn who_joins_and_who_leaves_has_an_event_and_the_first_requester_has_none() {
         let recorded = |all: &[(&str, bool)]| {
             let row = |(owner, left): &(&str, bool)| {
