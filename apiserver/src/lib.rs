@@ -28,6 +28,7 @@ mod options;
 mod pods;
 mod refusal;
 mod respond;
+mod restored;
 mod rights;
 mod run;
 mod run_error;

@@ -17,7 +17,7 @@ use machinery_validation::FieldError;
 use serde_json::Value;
 
 use super::{records, table};
-use crate::{CurrentSettings, EvacuationResponderStrategy, pods::Pods, refusal, rights::Rights};
+use crate::{CurrentSettings, EvacuationResponderStrategy, pods::Pods, refusal, restored, rights::Rights};
 
 /// Cause of a rejected creation. Its message is the name of the active Evacuation.
 const ACTIVE_EXISTS: &str = "ActiveEvacuationExists";
@@ -112,13 +112,19 @@ impl Strategy for EvacuationStrategy {
         object.spec.requesters.append(&mut merged);
     }
 
+    /// Clears the status. That of finished work stays for `validate`, which refuses it.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Evacuation) {
-        object.status = None;
+        if !restored::has_ended(object) {
+            object.status = None;
+        }
         self.give_deadlines(context, object, &[]);
     }
 
+    /// An Evacuation cannot be paused, so one that was restored is refused.
     fn validate(&self, _: &RequestContext, object: &Evacuation) -> Vec<FieldError> {
-        validate_evacuation(object)
+        let mut problems = validate_evacuation(object);
+        problems.extend(restored::problems(object));
+        problems
     }
 
     async fn admit_create(&self, context: &RequestContext, object: &mut Evacuation) -> Result<(), ApiError> {

@@ -18,7 +18,10 @@ use super::{
     status::validate_status,
     table,
 };
-use crate::{CurrentSettings, GroupTerm, NodeEvacuationRuleStrategy, drain_warning::warn, rights::Rights};
+use crate::{
+    CurrentSettings, GroupTerm, NodeEvacuationRuleStrategy, drain_warning::warn, restored::pause_drain,
+    rights::Rights,
+};
 
 /// The rules of the kind NodeEvacuation.
 ///
@@ -33,6 +36,7 @@ use crate::{CurrentSettings, GroupTerm, NodeEvacuationRuleStrategy, drain_warnin
 ///   verb of the request is enough.
 /// - No user has more than a quarter of the drains.
 /// - The end of a drain is final: conditions, finish time and spec stay.
+/// - A drain that is restored from a backup is created paused.
 pub struct NodeEvacuationStrategy {
     pub(super) rights: Rights,
     pub(super) rules: Arc<Registry<NodeEvacuationRuleStrategy>>,
@@ -83,8 +87,11 @@ impl Strategy for NodeEvacuationStrategy {
         default_node_evacuation(object);
     }
 
-    /// Records the caller, and adds the finalizer with which the controller withdraws the requests.
+    /// Records the caller, and adds the finalizer with which the controller withdraws the requests. A drain
+    /// that was restored is paused.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut NodeEvacuation) {
+        // It reads the caller's status and finalizers, which are replaced below.
+        pause_drain(context, object);
         // A rule's template has the deadline of its drains.
         if owner_rule(object).is_none()
             && let Some(warning) = self.settings.get().give_drain_deadline(&mut object.spec.requester)

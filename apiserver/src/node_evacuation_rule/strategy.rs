@@ -16,7 +16,7 @@ use super::{
     status::validate_status,
     table,
 };
-use crate::{CurrentSettings, drain_warning::warn, rights::Rights};
+use crate::{CurrentSettings, drain_warning::warn, restored::pause_rule, rights::Rights};
 
 /// Cause of a rejected change or deletion: the rule belongs to another user.
 const OF_ANOTHER: &str = "NodeEvacuationRuleOfAnother";
@@ -31,6 +31,7 @@ const OF_ANOTHER: &str = "NodeEvacuationRuleOfAnother";
 ///   count for a time only.
 /// - Another user needs the verb `override` to change the rule, or to delete it. To pause a rule, the verb
 ///   of the request is enough.
+/// - A rule that is restored from a backup is created paused.
 pub struct NodeEvacuationRuleStrategy {
     rights: Rights,
     term: GroupTerm,
@@ -104,8 +105,10 @@ impl Strategy for NodeEvacuationRuleStrategy {
         default_node_evacuation_rule(object);
     }
 
-    /// Records the caller, and adds the finalizer with which the controller closes the drains.
+    /// Records the caller, and adds the finalizer with which the controller closes the drains. A rule that
+    /// was restored is paused.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut NodeEvacuationRule) {
+        pause_rule(context, object);
         let requester = DrainUser {
             user: context.user.name.clone(),
             groups: context.user.groups.clone(),

@@ -281,7 +281,12 @@ impl Caller<'_> {
 
     /// Applies a configuration of an Evacuation as that manager.
     pub(crate) async fn apply(&self, name: &str, manager: &str, configuration: &Value) -> Reply {
-        let request = self.request(Method::PATCH, &format!("evacuations/{name}?fieldManager={manager}"));
+        self.apply_at(&format!("evacuations/{name}?fieldManager={manager}"), configuration).await
+    }
+
+    /// Applies a configuration to what is at that URL.
+    pub(crate) async fn apply_at(&self, url: &str, configuration: &Value) -> Reply {
+        let request = self.request(Method::PATCH, url);
         let request = request.header("content-type", "application/apply-patch+yaml");
         send(request.body(configuration.to_string())).await
     }

@@ -15,6 +15,7 @@ mod node_evacuation_status;
 mod object_limits;
 mod registration;
 mod reply;
+mod restored;
 mod rule_1;
 mod rule_2;
 mod rule_3;

@@ -48,7 +48,7 @@ pub use pool::{Lent, Pool};
 pub use reading::{
     condition, delay_end, end_of, first, names, responder, responder_named, responders, status,
 };
-pub use record::{CONTROLLER, Posted, post, received};
+pub use record::{CONTROLLER, Posted, post, post_to, received};
 pub use refusal::{causes, fields, refused, refused_for, refused_saying};
 pub use responding::{Running, answer, respond};
 pub use rights::{Drainer, User};

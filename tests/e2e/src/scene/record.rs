@@ -149,7 +149,12 @@ pub fn received(event: &AuditEvent) -> DateTime<Utc> {
 
 /// Posts an Evacuation and returns the code, the Warnings and the body of the reply.
 pub async fn post(client: &Client, namespace: &str, query: &str, body: &Value) -> Posted {
-    let path = format!("/apis/evacuation.dev/v1alpha1/namespaces/{namespace}/evacuations{query}");
+    post_to(client, &format!("namespaces/{namespace}/evacuations{query}"), body).await
+}
+
+/// Posts an object of our API to the path of its resource, and returns the same.
+pub async fn post_to(client: &Client, resource: &str, body: &Value) -> Posted {
+    let path = format!("/apis/evacuation.dev/v1alpha1/{resource}");
     let request = http::Request::post(path)
         .header("Content-Type", "application/json")
         .body(Body::from(serde_json::to_vec(body).unwrap()))
@@ -163,7 +168,7 @@ pub async fn post(client: &Client, namespace: &str, query: &str, body: &Value) -
     Posted { code, warnings, body }
 }
 
-/// The reply to a posted Evacuation.
+/// The reply to a posted object.
 #[derive(Debug)]
 pub struct Posted {
     /// The HTTP status code.

@@ -18,6 +18,7 @@ mod limits;
 mod nodes;
 mod orphans;
 mod records;
+mod restored;
 mod returns;
 mod rules;
 mod settings;
