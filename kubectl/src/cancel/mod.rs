@@ -30,6 +30,7 @@ use crate::{
     drain_ref::DrainRef,
     duration::timeout,
     entry::has_entry,
+    moment::count,
     output::tell,
     set::{Target, target},
     watching::{drains, is_refused},
@@ -211,8 +212,8 @@ fn kept<'e>(drain: &NodeEvacuation, open: &[String], now: &'e [Evacuation]) -> V
     now.iter().filter(stays).collect()
 }
 
-fn taken_back(count: usize) -> String {
-    format!("{count} request{} taken back", if count == 1 { "" } else { "s" })
+fn taken_back(number: usize) -> String {
+    format!("{} taken back", count(number, "request"))
 }
 
 #[cfg(test)]

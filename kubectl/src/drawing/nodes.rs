@@ -3,7 +3,7 @@
 use evacuation_api::{DrainedNode, DrainedNodePhase};
 
 use super::canvas::{Canvas, Colour};
-use crate::{plain::plain, summary::gone_on, tracked::Tracked};
+use crate::{moment::count, plain::plain, summary::gone_on, tracked::Tracked};
 
 /// Maximum number of columns of a bar.
 const BAR: usize = 30;
@@ -41,10 +41,7 @@ pub(super) fn nodes(nodes: &[DrainedNode], pods: &[&Tracked], canvas: &Canvas, r
         })
         .collect();
     if omitted > 0 {
-        lines.push(canvas.paint(
-            Colour::Faint,
-            &format!("and {omitted} more node{}", if omitted == 1 { "" } else { "s" }),
-        ));
+        lines.push(canvas.paint(Colour::Faint, &format!("and {}", count(omitted, "more node"))));
     }
     lines
 }

@@ -4,7 +4,7 @@ use evacuation_client::End;
 
 use super::canvas::{Canvas, Colour};
 use crate::{
-    moment::Now,
+    moment::{Now, count},
     plain::{columns, plain},
     tracked::{Tracked, Unanswered, failure},
 };
@@ -28,10 +28,7 @@ pub(super) fn lines(pods: &[&Tracked], canvas: &Canvas, now: Now, room: usize) -
         .map(|(line, pod)| canvas.paint(colour(pod), &canvas.cut(&format!("  {line}"))))
         .collect();
     if omitted > 0 {
-        lines.push(canvas.paint(
-            Colour::Faint,
-            &format!("  and {omitted} more pod{}", if omitted == 1 { "" } else { "s" }),
-        ));
+        lines.push(canvas.paint(Colour::Faint, &format!("  and {}", count(omitted, "more pod"))));
     }
     lines
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::moment::count;
+
 /// Maximum number of names in the summary. The others are counted.
 const MAX_NAMES: usize = 20;
 
@@ -33,8 +35,8 @@ impl Checked {
         if problems > 0 && names.is_empty() {
             return None;
         }
-        let found = if problems == 0 { "no problem".to_owned() } else { counted(problems, "problem") };
-        let mut line = format!("{found}, {} checked", counted(self.number, "object"));
+        let found = if problems == 0 { "no problem".to_owned() } else { count(problems, "problem") };
+        let mut line = format!("{found}, {} checked", count(self.number, "object"));
         if !names.is_empty() {
             line.push_str("; not checked: ");
             line.push_str(&names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", "));
@@ -42,12 +44,6 @@ impl Checked {
         let more = names.len().saturating_sub(MAX_NAMES);
         Some(if more > 0 { format!("{line} and {more} more") } else { line })
     }
-}
-
-/// Returns a number with its noun.
-fn counted(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }
 
 #[cfg(test)]
