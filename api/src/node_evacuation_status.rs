@@ -254,6 +254,19 @@ pub struct DrainedNode {
     pub returned: Vec<ReturnedOwner>,
 }
 
+impl DrainedNode {
+    /// Returns true while the drain takes its requests on the node back, such as after an uncordon. Then
+    /// `cordoned` still says whose cordon it was.
+    pub fn is_being_left(&self) -> bool {
+        self.phase == DrainedNodePhase::Draining && self.verdict == DrainVerdict::Canceled
+    }
+
+    /// Returns true when the node is cordoned, as far as the drain knows.
+    pub fn is_cordoned(&self) -> bool {
+        self.cordoned != CordonOwner::No && !self.is_being_left()
+    }
+}
+
 /// An owner whose pods came to a node after its drain began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

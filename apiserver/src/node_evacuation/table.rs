@@ -1,7 +1,7 @@
 //! Columns and selectable fields of NodeEvacuations for `kubectl get`.
 
 use chrono::SecondsFormat;
-use evacuation_api::{CordonOwner, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_api::{NodeEvacuation, NodeEvacuationStatus};
 use evacuation_protocol::first_clause;
 use machinery_server::Column;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn nodes(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
 }
 
 fn cordoned(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
-    let cordoned = status.nodes.iter().filter(|node| node.cordoned != CordonOwner::No).count();
+    let cordoned = status.nodes.iter().filter(|node| node.is_cordoned()).count();
     format!("{cordoned}/{}", names(drain, status).len())
 }
 

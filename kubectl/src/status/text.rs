@@ -137,7 +137,7 @@ fn node_row(
     vec![
         format!("  {}", node.name),
         state(node),
-        cordon(node.cordoned).to_owned(),
+        cordon(node).to_owned(),
         bar(gone_on(node, pods), node.pods.total, bars),
         plain(&now.text(message.unwrap_or_default())),
     ]
@@ -172,8 +172,9 @@ fn state(node: &DrainedNode) -> String {
     }
 }
 
-fn cordon(owner: CordonOwner) -> &'static str {
-    match owner {
+fn cordon(node: &DrainedNode) -> &'static str {
+    match node.cordoned {
+        _ if !node.is_cordoned() => "no",
         CordonOwner::No => "no",
         CordonOwner::Ours => "by this drain",
         CordonOwner::Others => "by others",
@@ -302,6 +303,21 @@ Blockers:
   and 2 more"
         );
         assert!(!details(&drain(), &[], PLAIN, now()).contains('#'));
+    }
+
+    #[test]
+    fn a_node_that_was_uncordoned_is_not_shown_as_cordoned() {
+        for (verdict, cordoned, expected) in [
+            ("Stuck", "Ours", "by this drain"),
+            ("Draining", "Others", "by others"),
+            ("Draining", "No", "no"),
+            ("Canceled", "Ours", "no"),
+            ("Canceled", "Others", "no"),
+        ] {
+            let node = json!({"name": "a", "phase": "Draining", "cordoned": cordoned, "verdict": verdict});
+            let node: DrainedNode = serde_json::from_value(node).unwrap();
+            assert_eq!(cordon(&node), expected, "{verdict} {cordoned}");
+        }
     }
 
     #[test]

@@ -199,13 +199,13 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
         node.deleted_time = None;
         let judgements = self.judge(node, pods);
         let summary = summarize(&judgements, self.now);
-        node.verdict = summary.verdict;
         node.message = Some(summary.message);
         if policy == CordonPolicy::BeforeAsking && !state.is_settled() {
             counts::set_unasked(node, summary.counts);
         } else {
             self.count(node, summary.counts, pods);
         }
+        node.verdict = begun(summary.verdict, node.pods.gone, spec.paused);
         // A node that others can still put pods on is not drained.
         let is_held = policy == CordonPolicy::Never || state.is_settled();
         node.phase = if is_held { pods.phase() } else { DrainedNodePhase::Draining };
@@ -295,7 +295,8 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
             let judged = !judgements.is_empty();
             let unjudged = || withdrawn(&next.nodes).unwrap_or_else(|| "pods are being counted".to_owned());
             let message = if judged { summary.message } else { unjudged() };
-            next.verdict = Some(if judged { summary.verdict } else { DrainVerdict::Draining });
+            let verdict = if judged { summary.verdict } else { DrainVerdict::Draining };
+            next.verdict = Some(begun(verdict, next.pods.gone, self.drain.spec.paused));
             next.message = Some(message);
             if let Some(message) = is_rejected {
                 next.verdict = Some(DrainVerdict::Stuck);
@@ -307,6 +308,7 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
             self.wait("it is paused");
         } else if open > 0 {
             self.wait("its nodes wait for their turn");
+            self.next.verdict = Some(begun(DrainVerdict::Waiting, self.next.pods.gone, false));
         } else if next.nodes.is_empty() && !self.drain.spec.nodes.follow {
             conditions::end_without_nodes(next, self.now);
         } else if next.nodes.is_empty() {
@@ -325,4 +327,11 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
     fn wake(&mut self, time: DateTime<Utc>) {
         self.wake_at = sooner(self.wake_at, Some(time));
     }
+}
+
+/// Returns the verdict of a drain, or a node, of which so many pods are gone: it has begun, although no
+/// further pod was asked yet. A paused one waits.
+fn begun(verdict: DrainVerdict, gone: i32, paused: bool) -> DrainVerdict {
+    let moves = verdict == DrainVerdict::Waiting && gone > 0 && !paused;
+    if moves { DrainVerdict::Draining } else { verdict }
 }

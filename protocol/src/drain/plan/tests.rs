@@ -308,6 +308,24 @@ fn no_more_pods_are_asked_at_a_time_than_the_limit() {
 }
 
 #[test]
+fn a_drain_of_which_a_pod_is_gone_has_begun_and_waits_only_while_it_is_paused() {
+    for (paused, expected) in [(false, DrainVerdict::Draining), (true, DrainVerdict::Waiting)] {
+        let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({"maxParallel": {"pods": 1}})));
+        cluster.add_pod("a", "p", &json!({}));
+        cluster.add_pod("a", "q", &json!({}));
+        assert_eq!(cluster.begun(&mut drain), ["ask p"]);
+        cluster.ask(&drain, "p");
+        cluster.plan(&mut drain, 1);
+        cluster.pods.retain(|(_, pod)| pod.metadata.name.as_deref() != Some("p"));
+        drain.spec.paused = paused;
+        cluster.plan(&mut drain, 2);
+        let status = drain.status.as_ref().unwrap();
+        assert_eq!((status.pods.gone, status.pods.waiting), (1, 1));
+        assert_eq!((status.verdict, status.nodes[0].verdict), (Some(expected), expected), "{paused}");
+    }
+}
+
+#[test]
 fn nodes_begin_in_their_order_within_the_limits() {
     let nodes = json!({"names": ["c", "a", "b", "d"]});
     let zone = |limit| json!({"key": "zone", "nodes": limit});

@@ -64,7 +64,7 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
     fn withdraw(&mut self, node: &mut DrainedNode, undo: Vec<DrainAct<'a>>, message: String) {
         counts::leave(node);
         node.message = Some(message);
-        node.verdict = DrainVerdict::Waiting;
+        node.verdict = DrainVerdict::Canceled;
         if undo.is_empty() {
             node.phase = DrainedNodePhase::Withdrawn;
             node.cordoned = CordonOwner::No;
@@ -76,9 +76,6 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
 
 /// Returns the message of a node whose requests are being taken back.
 pub(super) fn withdrawn(nodes: &[DrainedNode]) -> Option<String> {
-    let leaves = |node: &&DrainedNode| {
-        node.phase == DrainedNodePhase::Draining && node.verdict == DrainVerdict::Waiting
-    };
-    let node = nodes.iter().find(leaves)?;
+    let node = nodes.iter().find(|node| node.is_being_left())?;
     Some(format!("{}: {}", node.name, node.message.as_deref().unwrap_or_default()))
 }

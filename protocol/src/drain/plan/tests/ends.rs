@@ -50,6 +50,8 @@ fn a_drain_that_ended_at_an_uncordon_is_failed_and_says_so_in_the_past_tense() {
     let (mut cluster, mut drain) = asked();
     cluster.cordon("a", false, Some("d"));
     cluster.plan(&mut drain, 2);
+    let node = &status(&drain).nodes[0];
+    assert_eq!((node.phase, node.verdict, node.is_cordoned()), (Draining, DrainVerdict::Canceled, false));
     cluster.cancel("p");
     cluster.plan(&mut drain, 3);
     cluster.cordon("a", false, None);
