@@ -1,8 +1,8 @@
 //! The page of one pod.
 
 use evacuation_api::{
-    ConditionType, DrainBlocker, Evacuation, EvacuationStatus, GATEWAY_ENTRY_PREFIX, GATEWAY_WEBHOOKS,
-    Requester, ResponderState, ResponderStatus, from_condition_time,
+    Answer, ConditionType, DrainBlocker, Evacuation, EvacuationStatus, GATEWAY_ENTRY_PREFIX,
+    GATEWAY_WEBHOOKS, Requester, ResponderState, ResponderStatus, from_condition_time,
 };
 use evacuation_protocol::{BudgetView, PodJudgement, is_finished, message_parts, state_word};
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
@@ -50,7 +50,7 @@ impl Facts {
         match blocker {
             Some(blocker) => lines.extend(held(blocker, self.next().is_some(), now)),
             None if self.is_asked() && now.led => {
-                lines.push("Held by: nothing".to_owned());
+                lines.extend((!self.waits_for_an_answer()).then(|| "Held by: nothing".to_owned()));
                 lines.extend(
                     self.judgement.expected.map(|time| format!("Expected to be gone: {}", now.at(time))),
                 );
@@ -104,6 +104,17 @@ impl Facts {
 
     fn is_asked(&self) -> bool {
         self.evacuation.as_ref().is_some_and(|e| !e.status.as_ref().is_some_and(is_finished))
+    }
+
+    /// Returns true while a responder is asked that has not agreed. Its own line says how far it is, also
+    /// that its reply does not count.
+    fn waits_for_an_answer(&self) -> bool {
+        let status = self.evacuation.as_ref().and_then(|evacuation| evacuation.status.as_ref());
+        let responders = status.and_then(|status| status.responders.as_deref()).unwrap_or_default();
+        let waits = |responder: &ResponderStatus| {
+            responder.state == ResponderState::Active && responder.answer != Some(Answer::Accept)
+        };
+        responders.iter().any(waits)
     }
 
     fn head(&self, now: Now) -> String {
@@ -369,6 +380,29 @@ Held by Evacuation/db-0-x since 00:00:02Z (4 min): Refused (nothing changes by i
         asked.judgement.blocker = None;
         let text = asked.render(false, Now { led: false, ..now() });
         assert!(text.ends_with("\nIt waits for a controller."), "{text}");
+    }
+
+    #[test]
+    fn nothing_holds_a_pod_only_once_its_responders_have_agreed() {
+        for (answer, message, state, expected) in [
+            (json!(null), json!("its reply does not count: 500"), "Active", false),
+            (json!(null), json!(null), "Active", false),
+            (json!("Refuse"), json!("a backup runs"), "Active", false),
+            (json!("Accept"), json!(null), "Active", true),
+            (json!("Accept"), json!(null), "Completed", true),
+            (json!(null), json!(null), "Interrupted", true),
+        ] {
+            let mut asked = facts(Some(refused(&Value::Null)));
+            let status = asked.evacuation.as_mut().and_then(|evacuation| evacuation.status.as_mut());
+            let mut responder = json!(status.as_ref().unwrap().responders.as_ref().unwrap()[0]);
+            responder["answer"] = answer.clone();
+            responder["message"] = message.clone();
+            responder["state"] = json!(state);
+            status.unwrap().responders = Some(vec![serde_json::from_value(responder).unwrap()]);
+            asked.judgement.blocker = None;
+            let text = asked.render(false, now());
+            assert_eq!(text.contains("Held by: nothing"), expected, "{answer} {message} {state}: {text}");
+        }
     }
 
     #[test]
