@@ -25,8 +25,34 @@ pub(crate) fn explained(mut error: Error) -> Error {
     error
 }
 
-/// Returns what means the same here as a flag of `kubectl drain`.
+/// Returns what means the same here as a flag of `kubectl drain`, or one that all of kubectl's commands have.
 fn tip(flag: &str) -> Option<&'static str> {
+    drain_tip(flag).or_else(|| global_tip(flag))
+}
+
+fn global_tip(flag: &str) -> Option<&'static str> {
+    Some(match flag {
+        "-n" | "--namespace" => "leave it out: what the command is about has no namespace",
+        "--kubeconfig" | "--context" | "--cluster" | "--user" | "--server" | "-s" | "--token" | "--as"
+        | "--as-group" | "--request-timeout" | "-v" | "--v" => "leave it out: the command asks no cluster",
+        "--as-uid" | "--as-user-extra" => {
+            "leave it out: --as and --as-group name a user and groups, and no more"
+        }
+        "--username" | "--password" => {
+            "put them in a kubeconfig: kubectl config set-credentials NAME --username=U --password=P, and then \
+             --user NAME"
+        }
+        "--cache-dir" | "--disable-compression" | "--kuberc" | "--profile" | "--profile-output" => {
+            "leave it out: the plugins have neither a cache nor a kuberc nor a profile, and compress replies"
+        }
+        "--match-server-version" => "leave it out; kubectl evacuate check compares versions",
+        "--log-flush-frequency" | "--vmodule" => "leave it out; -v 6 logs requests, -v 8 also connections",
+        "--warnings-as-errors" => "leave it out: warnings are lines on standard error",
+        _ => return None,
+    })
+}
+
+fn drain_tip(flag: &str) -> Option<&'static str> {
     Some(match flag {
         "--disable-eviction" => {
             "to delete pods without regard to budgets, let a deadline do it: kubectl evacuate node NODE \
@@ -89,6 +115,68 @@ mod tests {
             assert!(text.contains(expected), "{expected:?} is not in {text}");
             assert_eq!(text.matches("tip:").count(), 1, "{text}");
             assert!(text.contains("unexpected argument"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_flag_of_all_commands_of_kubectl_is_taken_or_gets_a_tip_and_never_a_similar_flag() {
+        for flag in [
+            "--as=a",
+            "--as-group=g",
+            "--as-uid=1",
+            "--as-user-extra=a=b",
+            "--cache-dir=d",
+            "--certificate-authority=f",
+            "--client-certificate=f",
+            "--client-key=f",
+            "--cluster=c",
+            "--context=c",
+            "--disable-compression",
+            "--insecure-skip-tls-verify",
+            "--kubeconfig=f",
+            "--kuberc=f",
+            "--log-flush-frequency=5s",
+            "--match-server-version",
+            "--namespace=shop",
+            "-nshop",
+            "--password=p",
+            "--profile=cpu",
+            "--profile-output=f",
+            "--request-timeout=5s",
+            "--server=https://a:6443",
+            "-s=https://a:6443",
+            "--tls-server-name=a",
+            "--token=t",
+            "--user=u",
+            "--username=u",
+            "--v=6",
+            "--vmodule=a=6",
+            "--warnings-as-errors",
+        ] {
+            let words = ["kubectl evacuate", "node", "a", "--as=a", flag];
+            let Err(error) = crate::Evacuate::command().try_get_matches_from(words) else { continue };
+            if error.kind() != ErrorKind::UnknownArgument {
+                continue;
+            }
+            let text = explained(error).to_string();
+            assert_eq!(text.matches("tip:").count(), 1, "{flag}: {text}");
+            assert!(!text.contains("similar"), "{flag}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_flag_that_the_command_does_not_need_gets_the_reason() {
+        for (words, expected) in [
+            (&["node", "a", "-n", "shop"][..], "has no namespace"),
+            (&["status", "--namespace=shop"], "has no namespace"),
+            (&["pause", "a", "--namespace", "shop"], "has no namespace"),
+            (&["lint", "-f", "a.yaml", "--context=prod"], "asks no cluster"),
+            (&["node", "a", "--kuberc=off"], "leave it out"),
+            (&["node", "a", "--username=u"], "kubectl config set-credentials"),
+        ] {
+            let text = said(words);
+            assert!(text.contains(expected), "{expected:?} is not in {text}");
+            assert!(!text.contains("similar"), "{text}");
         }
     }
 

@@ -6,9 +6,9 @@ use k8s_openapi::api::{
     authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
     core::v1::{Pod, ServiceAccount},
 };
-use kube::{Api, Client, api::PostParams, config::AuthInfo};
+use kube::{Api, Client, api::PostParams};
 
-use crate::connection::NamespacedConnection;
+use crate::connection::{NamespacedConnection, bearer};
 
 /// Life of the token, in seconds: the shortest that the API takes.
 const TOKEN_SECONDS: i64 = 600;
@@ -46,9 +46,8 @@ pub(super) async fn pod_client(
     let issued = issued.with_context(|| {
         format!("an answer as self takes a token of pod {full}, which cannot be requested")
     })?;
-    let token = issued.status.context("the API issued no token")?.token;
-    // Nothing of the caller's own identity may remain, such as a client certificate.
+    let token = issued.status.and_then(|status| status.token).context("the API issued no token")?;
     let mut config = connection.config().await?;
-    config.auth_info = serde_json::from_value::<AuthInfo>(serde_json::json!({"token": token}))?;
+    config.auth_info = bearer(&token)?;
     connection.client_of(config)
 }

@@ -58,4 +58,6 @@ fn values_come_from_the_flag_or_are_names() {
 fn the_flags_of_the_connection_are_kept() {
     let found = found(&["why", "-n", "shop", "--context=prod", "--as", "alice", ""]);
     assert_eq!(found.connection, ["--namespace=shop", "--context=prod", "--as=alice"]);
+    let found = self::found(&["why", "-s", "https://x", "--insecure-skip-tls-verify", ""]);
+    assert_eq!(found.connection, ["--server=https://x", "--insecure-skip-tls-verify=true"]);
 }

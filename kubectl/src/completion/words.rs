@@ -32,8 +32,22 @@ pub(super) enum Wanted {
 }
 
 /// Flags that choose the cluster and the namespace.
-const CONNECTION: [&str; 6] =
-    ["kubeconfig", "context", "cluster", "namespace", "impersonate", "impersonate_groups"];
+const CONNECTION: [&str; 14] = [
+    "kubeconfig",
+    "context",
+    "cluster",
+    "namespace",
+    "impersonate",
+    "impersonate_groups",
+    "server",
+    "user",
+    "token",
+    "certificate_authority",
+    "tls_server_name",
+    "insecure_skip_tls_verify",
+    "client_certificate",
+    "client_key",
+];
 
 /// Completes the last of these words.
 pub(super) fn complete(root: &Command, words: &[String]) -> Found {
@@ -98,7 +112,11 @@ impl<'a> Line<'a> {
                 self.note(flag, value);
             }
         } else if word.starts_with('-') && word.len() > 1 {
-            self.pending = self.flag(word).filter(|flag| takes_value(flag));
+            let flag = self.flag(word);
+            self.pending = flag.filter(|flag| takes_value(flag));
+            if let Some(switch) = flag.filter(|flag| !takes_value(flag)) {
+                self.note(switch, "true");
+            }
         } else if let Some(command) = self.command.find_subcommand(word) {
             self.command = command;
         } else {

@@ -4,6 +4,7 @@ mod answering;
 mod diagnosis;
 mod failure;
 mod outages;
+mod overrides;
 mod warnings;
 
 use std::{sync::Arc, time::Duration};
@@ -18,10 +19,14 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use self::answering::{Answering, FOREVER};
+use self::{
+    answering::{Answering, FOREVER},
+    overrides::Overrides,
+};
 pub(crate) use self::{
     diagnosis::{api_service, unavailable},
     outages::Outages,
+    overrides::bearer,
     warnings::warnings,
 };
 use crate::{duration::timeout, verbosity};
@@ -53,6 +58,8 @@ pub(crate) struct Connection {
     /// A group to act as; can be repeated.
     #[arg(long = "as-group", value_name = "GROUP", requires = "impersonate")]
     impersonate_groups: Vec<String>,
+    #[command(flatten)]
+    overrides: Overrides,
     /// Maximum time that a reply of the server may take, repeated attempts included; 30s by default, 0 means
     /// no limit.
     #[arg(long, value_name = "DURATION", value_parser = request_timeout)]
@@ -149,10 +156,14 @@ impl Connection {
 
     async fn config(&self) -> anyhow::Result<Config> {
         verbosity::set(self.verbosity);
+        // The credentials of a pod are for the server of its own cluster.
+        let server = self.overrides.server.is_some();
+        let chosen =
+            self.context.is_some() || self.cluster.is_some() || self.overrides.user.is_some() || server;
         let options = KubeConfigOptions {
             context: self.context.clone(),
             cluster: self.cluster.clone(),
-            ..KubeConfigOptions::default()
+            user: self.overrides.user.clone(),
         };
         let mut config = match &self.kubeconfig {
             Some(file) => {
@@ -160,11 +171,10 @@ impl Connection {
                     .with_context(|| format!("the kubeconfig {} cannot be read", file.display()))?;
                 Config::from_custom_kubeconfig(kubeconfig, &options).await?
             }
-            None if self.context.is_some() || self.cluster.is_some() => {
-                Config::from_kubeconfig(&options).await?
-            }
+            None if chosen => Config::from_kubeconfig(&options).await?,
             None => Config::infer().await.context("no cluster is configured")?,
         };
+        self.overrides.apply(&mut config)?;
         config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
         if self.impersonate.is_some() {
             config.auth_info.impersonate.clone_from(&self.impersonate);
