@@ -18,6 +18,8 @@ use crate::{
 /// The command creates a NodeEvacuation, which the controller carries out, also after the command has ended.
 /// The same command again returns to a drain that is in progress.
 ///
+/// A node with a pod that may not be drained is left out, and the others are drained: exit code 1 at the end.
+///
 /// Exit codes: 0 every node is drained, 1 an error, 2 a node is not drained because a pod was left alone or
 /// because the node was uncordoned, 3 the timeout was reached.
 #[derive(Args, Debug, Default)]
@@ -58,8 +60,8 @@ pub struct Node {
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "false",
           default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
     pub(super) skip_late_pods: bool,
-    /// Only the pods with these labels.
-    #[arg(long, value_name = "LABELS", value_parser = NonEmptyStringValueParser::new())]
+    /// Only the pods with these labels; all by default and if empty.
+    #[arg(long, value_name = "LABELS")]
     pub(super) pod_selector: Option<String>,
     /// Skip pods whose grace period ended more than this many seconds ago; 0 skips none.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]

@@ -2,9 +2,9 @@
 //!
 //! # Flow
 //!
-//! The command asks the server for the plan of the drain, and stops when a pod may not be drained. It then
-//! creates a NodeEvacuation, which the controller carries out, and follows it. A drain of the same user and
-//! nodes that is in progress is followed instead.
+//! The command asks the server for the plan of the drain, and leaves out nodes with a pod that may not be
+//! drained. It stops when no other node is left. It then creates a NodeEvacuation, which the controller
+//! carries out, and follows it. A drain of the same user and nodes that is in progress is followed instead.
 
 mod flags;
 mod follow;
@@ -26,7 +26,7 @@ use self::{
 use crate::{
     Exit,
     dry_run::DryRun,
-    output::{say, tell},
+    output::{say, tell, warn},
 };
 
 impl Node {
@@ -35,32 +35,62 @@ impl Node {
     /// # Errors
     ///
     /// A node does not exist, its pods cannot be listed, or the server rejects the drain.
-    pub async fn run(self) -> anyhow::Result<Exit> {
+    pub async fn run(mut self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
-        if self.plan {
-            return self.preview(&client).await?.print(self.output);
-        }
-        let dry_run = self.dry_run.dry_run;
-        if dry_run == DryRun::None
-            && let Some(drain) = self.in_progress(&client).await?
-        {
+        if let Some(drain) = self.existing(&client).await? {
             return self.follow(client, drain, None).await;
         }
         let preview = self.preview(&client).await?;
+        let left_out = preview.left_out();
+        if left_out.is_empty() {
+            return self.begin(client, &preview).await;
+        }
+        preview.print_refusals();
+        let names = left_out.join(", ");
+        warn(format_args!("left out, because of these pods: {names}"));
+        self.selector = None;
+        self.nodes = preview.others(&left_out);
+        let exit = if let Some(drain) = self.existing(&client).await? {
+            self.follow(client, drain, None).await?
+        } else {
+            let preview = self.preview(&client).await?.without(left_out);
+            self.begin(client, &preview).await?
+        };
+        warn(format_args!("error: left out: {names}"));
+        Ok(if exit == Exit::Done { Exit::Errors } else { exit })
+    }
+
+    /// Returns the drain to follow instead of a new one.
+    async fn existing(&self, client: &Client) -> anyhow::Result<Option<NodeEvacuation>> {
+        if self.plan || self.dry_run.dry_run != DryRun::None {
+            return Ok(None);
+        }
+        self.in_progress(client).await
+    }
+
+    /// Prints the plan, or carries it out.
+    async fn begin(&self, client: Client, preview: &Preview) -> anyhow::Result<Exit> {
+        if self.plan {
+            return preview.print(self.output);
+        }
+        if preview.nodes().is_empty() {
+            return Ok(Exit::Done);
+        }
+        let dry_run = self.dry_run.dry_run;
         preview.print_refusals();
         if preview.is_refused() {
             return Ok(Exit::Errors);
         }
         preview.print_warnings();
         if dry_run == DryRun::Client {
-            return self.print_dry_run(&preview);
+            return self.print_dry_run(preview);
         }
         let drain = self.create(&client).await?;
         if dry_run == DryRun::Server {
-            return self.print_dry_run(&preview);
+            return self.print_dry_run(preview);
         }
         say(format_args!("nodeevacuation.{GROUP}/{} created", drain.name_any()))?;
-        self.follow(client, drain, Some(&preview)).await
+        self.follow(client, drain, Some(preview)).await
     }
 
     async fn create(&self, client: &Client) -> anyhow::Result<NodeEvacuation> {

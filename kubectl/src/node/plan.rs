@@ -71,6 +71,7 @@ impl Preview {
         };
         let node = |node: &DrainedNode| json!({"name": node.name, "cordoned": is_cordoned(node)});
         json!({
+            "leftOut": self.without_nodes(),
             "nodes": self.nodes().iter().map(node).collect::<Vec<_>>(),
             "pods": self.all_pods().iter().map(pod).collect::<Vec<_>>(),
             "podsOmitted": self.omitted(),

@@ -1,6 +1,6 @@
 //! The plan that the server makes of a drain before it begins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, bail};
 use evacuation_api::{
@@ -16,10 +16,15 @@ use crate::{moment::count, output::warn, plain::plain};
 const NAMED: usize = 3;
 
 /// The plan of a drain: the status in the reply to a dry run.
-pub(super) struct Preview(NodeEvacuationStatus);
+pub(super) struct Preview {
+    status: NodeEvacuationStatus,
+    /// Names of the nodes that the command does not drain, because their pods may not be drained.
+    without: Vec<String>,
+}
 
 impl Node {
-    /// Asks the server for the plan. Nothing is stored.
+    /// Asks the server for the plan. Nothing is stored. Says that no node matches, which is no error: the plan
+    /// then has no node.
     pub(super) async fn preview(&self, client: &Client) -> anyhow::Result<Preview> {
         let mut drain = self.manifest()?;
         // A drain of that name may exist.
@@ -37,47 +42,71 @@ impl Node {
             bail!("node {} cannot be drained: {why}", missing.name);
         }
         if let (true, Some(selector)) = (status.nodes.is_empty(), &self.selector) {
-            bail!("no node has the labels {selector:?}");
+            warn(format_args!("no node has the labels {selector:?}"));
         }
-        Ok(Preview(status))
+        Ok(Preview { status, without: Vec::new() })
     }
 }
 
 impl Preview {
+    /// Returns the plan as that of a command that leaves those nodes out.
+    pub(super) fn without(self, nodes: Vec<String>) -> Self {
+        Self { without: nodes, ..self }
+    }
+
+    /// Returns the names of the nodes that are left out.
+    pub(super) fn without_nodes(&self) -> &[String] {
+        &self.without
+    }
+
+    /// Returns the names of the nodes with a pod that may not be drained, or none when there is no other node.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let refused: BTreeSet<&str> = self.pods(PlannedAct::Refuse).map(|pod| pod.node.as_str()).collect();
+        let (out, others): (Vec<&DrainedNode>, Vec<_>) =
+            self.nodes().iter().partition(|node| refused.contains(node.name.as_str()));
+        if others.is_empty() { Vec::new() } else { out.iter().map(|node| node.name.clone()).collect() }
+    }
+
+    /// Returns the names of the other nodes.
+    pub(super) fn others(&self, left_out: &[String]) -> Vec<String> {
+        let names = self.nodes().iter().map(|node| node.name.clone());
+        names.filter(|name| !left_out.contains(name)).collect()
+    }
+
     /// Returns the nodes.
     pub(super) fn nodes(&self) -> &[DrainedNode] {
-        &self.0.nodes
+        &self.status.nodes
     }
 
     /// Returns the pods with which the drain would do that.
     pub(super) fn pods(&self, act: PlannedAct) -> impl Iterator<Item = &PlannedPod> {
-        self.0.plan.iter().filter(move |pod| pod.act == act)
+        self.status.plan.iter().filter(move |pod| pod.act == act)
     }
 
     /// Returns every pod of the plan.
     pub(super) fn all_pods(&self) -> &[PlannedPod] {
-        &self.0.plan
+        &self.status.plan
     }
 
     /// Returns the number of pods that the plan does not list.
     pub(super) fn omitted(&self) -> i32 {
-        self.0.plan_omitted
+        self.status.plan_omitted
     }
 
     /// Returns what would hold pods back now.
     pub(super) fn blockers(&self) -> &[DrainBlocker] {
-        &self.0.blockers
+        &self.status.blockers
     }
 
     /// Returns what would hold an asked pod back now.
     pub(super) fn obstacle(&self, pod: &PlannedPod) -> Option<String> {
-        let of_pod = self.0.blockers.iter().find(|blocker| blocker.pod.as_ref() == Some(&pod.pod))?;
+        let of_pod = self.status.blockers.iter().find(|blocker| blocker.pod.as_ref() == Some(&pod.pod))?;
         Some(plain(&format!("{}: {}", of_pod.reason, of_pod.message)))
     }
 
     /// Returns the plan in one line.
     pub(super) fn summary(&self) -> &str {
-        self.0.message.as_deref().unwrap_or_default()
+        self.status.message.as_deref().unwrap_or_default()
     }
 
     /// Returns true when a pod keeps the drain from beginning.
@@ -87,7 +116,7 @@ impl Preview {
 
     /// Prints warnings about pods that are left alone, and about data or pods that are lost.
     pub(super) fn print_warnings(&self) {
-        for line in warnings(&self.0) {
+        for line in warnings(&self.status) {
             warn(format_args!("warning: {line}"));
         }
     }
@@ -160,6 +189,30 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn nodes_with_a_refused_pod_are_left_out_when_there_are_others() {
+        let preview = |nodes: &[&str], pods: &[(&str, &str)]| {
+            let nodes: Vec<_> = nodes.iter().map(|name| json!({"name": name})).collect();
+            let pods = pods.iter().map(
+                |(node, act)| json!({"act": act, "node": node, "pod": "shop/db", "uid": "u", "reasons": []}),
+            );
+            let status = json!({"nodes": nodes, "plan": pods.collect::<Vec<_>>()});
+            Preview { status: serde_json::from_value(status).unwrap(), without: Vec::new() }
+        };
+        for (nodes, pods, out, others) in [
+            (&["a", "b"][..], &[("a", "Ask"), ("b", "Leave")][..], &[][..], &["a", "b"][..]),
+            (&["a", "b", "c"], &[("a", "Ask"), ("b", "Refuse"), ("b", "Ask")], &["b"], &["a", "c"]),
+            (&["a"], &[("a", "Refuse")], &[], &["a"]),
+            (&["a", "b"], &[("a", "Refuse"), ("b", "Refuse")], &[], &["a", "b"]),
+            (&[], &[], &[], &[]),
+        ] {
+            let preview = preview(nodes, pods);
+            let left_out = preview.left_out();
+            assert_eq!(left_out, out, "{pods:?}");
+            assert_eq!(preview.others(&left_out), others, "{pods:?}");
+        }
+    }
 
     #[test]
     fn the_pods_of_daemon_sets_that_are_left_alone_share_one_warning() {

@@ -75,13 +75,14 @@ impl Node {
         let daemon_sets = if self.ignore_daemonsets { DaemonSetRule::Skip } else { DaemonSetRule::Refuse };
         let empty_dirs = if self.delete_emptydir_data { EmptyDirRule::Delete } else { EmptyDirRule::Refuse };
         let unmanaged = if self.force { UnmanagedRule::Evict } else { UnmanagedRule::Refuse };
+        let selector = self.pod_selector.as_deref().filter(|text| !text.trim().is_empty());
         let patience = i64::from(self.skip_wait_for_delete_timeout);
         Ok(PodRules {
             daemon_sets: Some(daemon_sets),
             empty_dir_data: Some(empty_dirs),
             unmanaged: Some(unmanaged),
             late: self.skip_late_pods.then_some(LateRule::Skip),
-            selector: read("--pod-selector", self.pod_selector.as_deref())?,
+            selector: read("--pod-selector", selector)?,
             skip_terminating_seconds: (patience > 0).then_some(patience),
         })
     }
@@ -119,6 +120,19 @@ mod tests {
         assert_eq!(of(&["a", "a"], None), (Value::Null, json!("a-"), json!(["a"])));
         assert_eq!(of(&["a", "b"], None), (Value::Null, json!("drain-"), json!(["a", "b"])));
         assert_eq!(of(&["a"], Some("x")), (json!("x"), Value::Null, json!(["a"])));
+    }
+
+    #[test]
+    fn an_empty_selector_of_pods_picks_all_as_in_kubectl_drain() {
+        for (text, expected) in [
+            ("", Value::Null),
+            (" ", Value::Null),
+            ("app", json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]})),
+        ] {
+            let nodes = vec!["a".to_owned()];
+            let drain = manifest(&Node { nodes, pod_selector: Some(text.to_owned()), ..Node::default() });
+            assert_eq!(drain["spec"]["pods"]["selector"], expected, "{text:?}");
+        }
     }
 
     #[test]
