@@ -44,12 +44,45 @@ pub(crate) fn summary(status: &NodeEvacuationStatus, pods: &[&Tracked]) -> Strin
         *left.entry(place(pod)).or_default() += 1;
     }
     let (gone, total) = progress(status, pods);
-    let waiting = total.saturating_sub(gone).saturating_sub(left.values().sum());
+    let rest = total.saturating_sub(gone).saturating_sub(left.values().sum());
+    let ahead = gone.saturating_sub(known(counts.gone));
+    let (terminating, blocked) = without_evacuation(counts, pods, ahead, rest);
+    for (word, number) in [("terminating", terminating), ("blocked", blocked)] {
+        if number > 0 {
+            *left.entry(word.to_owned()).or_default() += number;
+        }
+    }
+    let waiting = rest.saturating_sub(terminating).saturating_sub(blocked);
     let parts =
         silence(pods).into_iter().chain(left.into_iter().map(|(place, count)| format!("{count} {place}")));
     let waiting = (waiting > 0).then(|| format!("{waiting} not asked yet"));
     let all = std::iter::once(format!("{gone} gone")).chain(parts).chain(waiting);
     all.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the numbers of pods that terminate, and that are held back, without an Evacuation.
+///
+/// They were on their way before the drain, or its rules refuse them, and its numbers count them. `ahead`
+/// pods are gone that these numbers do not count as gone, and `rest` pods have no Evacuation.
+fn without_evacuation(
+    counts: &DrainPodCounts,
+    pods: &[&Tracked],
+    ahead: usize,
+    rest: usize,
+) -> (usize, usize) {
+    // A pod whose responder refused counts as refused.
+    let open = |states: &[&str]| {
+        let open = pods.iter().filter(|pod| !pod.is_gone() && states.contains(&pod.state));
+        open.filter(|pod| place(pod) != "refused").count()
+    };
+    let unasked = pods.iter().filter(|pod| pod.unasked && pod.state == "Pending").count();
+    let leaving = open(&["Terminating", "Evicting"]).saturating_add(unasked);
+    let held = open(&["Blocked", "Failed", "Canceled", "DeletedDespiteAnswer"]);
+    let (evicting, blocked) = (known(counts.evicting), known(counts.blocked));
+    let seen = leaving.saturating_add(held).saturating_add(ahead);
+    let unseen = evicting.saturating_add(blocked).saturating_sub(seen).min(rest);
+    let terminating = evicting.saturating_sub(leaving).min(unseen);
+    (terminating, unseen.saturating_sub(terminating))
 }
 
 /// Returns the numbers of the drain in words.
@@ -162,6 +195,38 @@ mod tests {
         let plain = tracked(&json!({"responders": []}));
         let text = said(&json!({"total": 10, "gone": 4, "waiting": 4}), &[refused, asked, plain]);
         assert_eq!(text, "4 gone, 1 pending, 1 refused, 1 to be evicted (no responder), 3 not asked yet");
+    }
+
+    #[test]
+    fn pods_that_terminate_or_are_refused_without_an_evacuation_are_called_so() {
+        let table = [
+            (
+                json!({"total": 4, "blocked": 1, "evicting": 2, "waiting": 1}),
+                "2 terminating, 1 not asked yet",
+            ),
+            (json!({"total": 4, "blocked": 3, "waiting": 1}), "2 blocked, 1 not asked yet"),
+            (json!({"total": 3, "blocked": 2, "evicting": 1}), "1 blocked, 1 terminating"),
+            (json!({"total": 3, "blocked": 1, "waiting": 2}), "2 not asked yet"),
+        ];
+        for (counts, expected) in table {
+            let text = said(&counts, &[blocked()]);
+            let mut words: Vec<&str> = text.split(", ").collect();
+            words.retain(|word| *word != "0 gone" && *word != "1 blocked by budget shop/db");
+            assert_eq!(words.join(", "), expected, "{counts}");
+        }
+        let left_alone = tracked(&json!({"conditions": [condition("Failed", "Refused")]}));
+        let text = said(&json!({"total": 2, "refused": 1, "waiting": 1}), &[left_alone]);
+        assert_eq!(text, "0 gone, 1 refused, 1 not asked yet");
+        // The watch of the pods is ahead of the drain's numbers.
+        let mut status = of(&json!({"total": 3, "evicting": 1, "blocked": 1, "waiting": 1}));
+        status.nodes = serde_json::from_value(json!([
+            {"name": "a", "phase": "Draining", "pods": {"total": 3, "evicting": 1, "blocked": 1, "waiting": 1}},
+        ]))
+        .unwrap();
+        let mut went = gone(false);
+        went.node = Some("a".to_owned());
+        let text = summary(&status, &[&went, &blocked()]);
+        assert_eq!(text, "1 gone, 1 blocked by budget shop/db, 1 not asked yet");
     }
 
     #[test]

@@ -8,12 +8,13 @@ use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 use anyhow::Context;
 use evacuation_api::{CordonOwner, Evacuation, NodeEvacuation, NodeEvacuationStatus};
 use futures::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::Node as CoreNode;
 use kube::{Api, Client, ResourceExt, api::ListParams, runtime::watcher::Event};
 use tokio::time::Instant;
 
 use super::{
     hints,
-    report::{Report, end},
+    report::{Report, end, is_held_by},
 };
 use crate::{
     Exit,
@@ -76,7 +77,7 @@ impl Follow {
                 if exit != Exit::Done {
                     warn(format_args!("error: {message}"));
                 }
-                if exit != Exit::Errors && course.holds_a_cordon() {
+                if exit != Exit::Errors && course.holds_a_cordon(&self.client).await {
                     eprintln!("the cordon stays; to take it back: kubectl evacuate cancel {name}");
                 }
                 Ok(exit)
@@ -180,10 +181,19 @@ impl Course {
         }
     }
 
-    /// Returns true when the drain cordoned a node and still held it at its end.
-    fn holds_a_cordon(&self) -> bool {
+    /// Returns true when a node is cordoned that a cancellation of the drain would uncordon. The record of a
+    /// node is final before the end of the drain, and somebody can uncordon it meanwhile.
+    async fn holds_a_cordon(&self, client: &Client) -> bool {
+        let api: Api<CoreNode> = Api::all(client.clone());
         let nodes = self.drain.status.iter().flat_map(|status| &status.nodes);
-        nodes.into_iter().any(|node| node.cordoned == CordonOwner::Ours)
+        for node in nodes.filter(|node| node.cordoned == CordonOwner::Ours) {
+            if let Ok(Some(live)) = api.get_opt(&node.name).await
+                && is_held_by(&live, &self.name)
+            {
+                return true;
+            }
+        }
+        false
     }
 
     fn removed(&self) -> (Exit, String) {

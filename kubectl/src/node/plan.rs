@@ -50,11 +50,11 @@ impl Preview {
                 let place = if wide { format!(" on {}", pod.node) } else { String::new() };
                 say(format_args!("pod/{}{place} {would}", pod.pod))?;
                 if let Some(obstacle) = self.obstacle(pod).filter(|_| act == PlannedAct::Ask) {
-                    tell(format_args!("  would be held back: {obstacle}"))?;
+                    tell(format_args!("  {obstacle}"))?;
                 }
             }
         }
-        Ok(())
+        Ok(self.unmarked().iter().try_for_each(tell)?)
     }
 
     /// Returns the plan for programs.
@@ -76,6 +76,7 @@ impl Preview {
             "pods": self.all_pods().iter().map(pod).collect::<Vec<_>>(),
             "podsOmitted": self.omitted(),
             "heldBackNow": self.blockers().iter().map(blocker).collect::<Vec<_>>(),
+            "heldBackOmitted": self.blockers_omitted(),
             "begins": !self.is_refused(),
             "message": self.summary(),
         })

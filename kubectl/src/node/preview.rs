@@ -23,8 +23,8 @@ pub(super) struct Preview {
 }
 
 impl Node {
-    /// Asks the server for the plan. Nothing is stored. Says that no node matches, which is no error: the plan
-    /// then has no node.
+    /// Asks the server for the plan. Nothing is stored. If no node matches, says so and returns an empty
+    /// plan.
     pub(super) async fn preview(&self, client: &Client) -> anyhow::Result<Preview> {
         let mut drain = self.manifest()?;
         // A drain of that name may exist.
@@ -59,7 +59,7 @@ impl Preview {
         &self.without
     }
 
-    /// Returns the names of the nodes with a pod that may not be drained, or none when there is no other node.
+    /// Returns the names of the nodes with a pod that may not be drained; none when there is no other node.
     pub(super) fn left_out(&self) -> Vec<String> {
         let refused: BTreeSet<&str> = self.pods(PlannedAct::Refuse).map(|pod| pod.node.as_str()).collect();
         let (out, others): (Vec<&DrainedNode>, Vec<_>) =
@@ -98,10 +98,26 @@ impl Preview {
         &self.status.blockers
     }
 
-    /// Returns what would hold an asked pod back now.
+    /// Returns the number of pods and nodes that something would hold back, beyond [`Self::blockers`].
+    pub(super) fn blockers_omitted(&self) -> usize {
+        usize::try_from(self.status.blockers_omitted).unwrap_or_default()
+    }
+
+    /// Returns what would hold an asked pod back now, in words: the object, such as a budget, and the reason.
     pub(super) fn obstacle(&self, pod: &PlannedPod) -> Option<String> {
         let of_pod = self.status.blockers.iter().find(|blocker| blocker.pod.as_ref() == Some(&pod.pod))?;
-        Some(plain(&format!("{}: {}", of_pod.reason, of_pod.message)))
+        let object = of_pod.object.as_ref().filter(|object| !object.starts_with("Evacuation/"));
+        let object = object.map(|object| format!(" by {object}")).unwrap_or_default();
+        Some(plain(&format!("would be held back{object}: {}: {}", of_pod.reason, of_pod.message)))
+    }
+
+    /// Returns the statement that the plan does not mark every pod that would be held back.
+    pub(super) fn unmarked(&self) -> Option<String> {
+        let omitted = self.blockers_omitted();
+        (omitted > 0).then(|| {
+            let marked = count(self.blockers().len(), "pod");
+            format!("{} would be held back: only {marked} could be marked", count(omitted, "more pod"))
+        })
     }
 
     /// Returns the plan in one line.
@@ -189,6 +205,35 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn a_plan_names_the_budget_that_holds_a_pod_and_counts_the_pods_that_it_does_not_mark() {
+        let preview = |omitted: i32, object: Value| {
+            let blocker = json!({"node": "a", "pod": "shop/db-0", "reason": "BudgetAllowsNone", "object": object,
+                                 "stuck": true, "since": "2026-11-20T22:00:00Z", "message": "none may go"});
+            let pod = json!({"act": "Ask", "node": "a", "pod": "shop/db-0", "uid": "u", "reasons": []});
+            let status = json!({"plan": [pod], "blockers": [blocker], "blockersOmitted": omitted});
+            Preview { status: serde_json::from_value(status).unwrap(), without: Vec::new() }
+        };
+        for (object, expected) in [
+            (
+                json!("PodDisruptionBudget/db"),
+                "would be held back by PodDisruptionBudget/db: BudgetAllowsNone: none may go",
+            ),
+            (json!("Evacuation/plan"), "would be held back: BudgetAllowsNone: none may go"),
+            (Value::Null, "would be held back: BudgetAllowsNone: none may go"),
+        ] {
+            let preview = preview(0, object);
+            assert_eq!(preview.obstacle(&preview.all_pods()[0]).as_deref(), Some(expected));
+        }
+        for (omitted, expected) in [
+            (0, None),
+            (1, Some("1 more pod would be held back: only 1 pod could be marked")),
+            (10, Some("10 more pods would be held back: only 1 pod could be marked")),
+        ] {
+            assert_eq!(preview(omitted, Value::Null).unmarked().as_deref(), expected, "{omitted}");
+        }
+    }
 
     #[test]
     fn nodes_with_a_refused_pod_are_left_out_when_there_are_others() {
