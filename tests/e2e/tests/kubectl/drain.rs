@@ -143,6 +143,24 @@ async fn an_unmanaged_pod_stops_the_drain_before_anything_is_cordoned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_with_a_refused_pod_is_left_out_and_the_others_are_drained() {
+    let desk = Desk::new("leftout").await;
+    let refused = own_node(&desk).await;
+    desk.pods.create("lonely", &PodSpec::default().on(&refused)).await.unwrap();
+    let other = format!("other-{refused}");
+    desk.control_plane().add_node(&other, &[("for", desk.pods.namespace())]).await.unwrap();
+    let selector = format!("for={}", desk.pods.namespace());
+    let flags = ["evacuate", "node", "-l", &selector, "--timeout=60s"];
+    let output = desk.platform().kubectl(&flags).await.unwrap();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_has(&output.stderr, &["lonely", "--force", &format!("error: left out: {refused}")]);
+    assert_has(&output.stdout, &[&format!("node/{other} evacuated")]);
+    assert!(!cordoned(&desk, &refused).await && cordoned(&desk, &other).await);
+    assert!(desk.pods.api().get_opt("lonely").await.unwrap().is_some());
+    desk.cancel(&other).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn pods_of_a_daemon_set_are_left_alone_only_with_the_flag() {
     let desk = Desk::new("daemon").await;
     let node = own_node(&desk).await;
