@@ -9,6 +9,7 @@ mod defaults;
 mod endpoint;
 mod evacuation;
 mod evacuation_responder;
+mod json;
 mod kind;
 mod manifest_problems;
 mod names;
@@ -45,6 +46,7 @@ pub use defaults::{default_evacuation, default_evacuation_update, default_owners
 pub use endpoint::{CaBundle, DEFAULT_HTTP_PATH, HttpEndpoint, HttpsTrust, ServiceEndpoint};
 pub use evacuation::{DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation, EvacuationSpec, PodTarget, Target};
 pub use evacuation_responder::{EvacuationResponder, EvacuationResponderSpec, default_evacuation_responder};
+pub use json::{Json, JsonFields};
 pub use manifest_problems::{manifest_problems, manifest_responders};
 pub use names::{
     CANCELLATION_FINALIZER, DOMAIN, GATEWAY_ASK_ALL, GATEWAY_ASK_LABEL, GATEWAY_COUNT_DELETIONS,
@@ -76,8 +78,8 @@ pub use node_evacuation_status::{
 pub use owner_groups::{OWNER_GROUPS_ANNOTATION, OwnerGroups};
 pub use pod_annotations::{
     AnnotationProblem, AnnotationValueError, POD_ANNOTATIONS, annotation_problems, is_own_annotation,
-    parse_duration, parse_one_at_a_time, parse_refresh_after_restarts, parse_refresh_enabled,
-    parse_replacement_timeout,
+    parse_duration, parse_gate_open, parse_one_at_a_time, parse_refresh_after_restarts,
+    parse_refresh_enabled, parse_replacement_timeout,
 };
 pub use registration_problems::RegistrationProblems;
 pub use requester::{DeadlineAction, RefusalPolicy, Requester, RequesterKey};

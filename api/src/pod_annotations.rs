@@ -1,4 +1,4 @@
-//! Values of the pod annotations that the project reads.
+//! Values of the pod annotations that the project reads, as generously as the replies of apps.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,9 +6,12 @@ use chrono::TimeDelta;
 
 use crate::{
     DOMAIN, GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION,
-    GATE_OPEN_ANNOTATION, ONE_AT_A_TIME_ANNOTATION, REFRESH_AFTER_ANNOTATION,
+    GATE_OPEN_ANNOTATION, Json, ONE_AT_A_TIME_ANNOTATION, REFRESH_AFTER_ANNOTATION,
     REFRESH_AFTER_RESTARTS_ANNOTATION, REFRESH_ENABLED_ANNOTATION, RELEASED_ANNOTATION,
-    REPLACEMENT_TIMEOUT_ANNOTATION, RESPONDERS_ANNOTATION, names::is_own_domain, parse_responders,
+    REPLACEMENT_TIMEOUT_ANNOTATION, RESPONDERS_ANNOTATION,
+    json::{bare, rounded_up},
+    names::is_own_domain,
+    validation::responder_errors,
 };
 
 /// The annotations of pods that the project reads.
@@ -44,14 +47,19 @@ fn refuse<T>(value: &str, problem: &'static str) -> Result<T, AnnotationValueErr
 
 /// Reads [`REPLACEMENT_TIMEOUT_ANNOTATION`], in seconds.
 pub fn parse_replacement_timeout(text: &str) -> Result<i64, AnnotationValueError> {
-    match text.parse() {
-        Ok(seconds) if (1..=MAX_DURATION_SECONDS).contains(&seconds) => Ok(seconds),
+    match Json::from(text).seconds() {
+        Some(seconds) if (1..=MAX_DURATION_SECONDS).contains(&seconds) => Ok(seconds),
         _ => refuse(text, "is not a whole number of seconds, of at least 1"),
     }
 }
 
 /// Reads [`ONE_AT_A_TIME_ANNOTATION`].
 pub fn parse_one_at_a_time(text: &str) -> Result<bool, AnnotationValueError> {
+    true_or_false(text)
+}
+
+/// Reads [`GATE_OPEN_ANNOTATION`] that names no Evacuation.
+pub fn parse_gate_open(text: &str) -> Result<bool, AnnotationValueError> {
     true_or_false(text)
 }
 
@@ -62,14 +70,14 @@ pub fn parse_refresh_enabled(text: &str) -> Result<bool, AnnotationValueError> {
 
 /// Reads [`REFRESH_AFTER_RESTARTS_ANNOTATION`].
 pub fn parse_refresh_after_restarts(text: &str) -> Result<i32, AnnotationValueError> {
-    match text.parse() {
-        Ok(restarts) if restarts > 0 => Ok(restarts),
+    match Json::from(text).whole_number().and_then(|number| i32::try_from(number).ok()) {
+        Some(restarts) if restarts > 0 => Ok(restarts),
         _ => refuse(text, "is not a whole number of at least 1"),
     }
 }
 
-/// Reads [`REFRESH_AFTER_ANNOTATION`] and flags of its kind: whole hours, minutes and seconds, such as
-/// `1h30m`.
+/// Reads [`REFRESH_AFTER_ANNOTATION`] and flags of its kind: hours, minutes and seconds, such as `1h30m`. A
+/// part of a second counts as a whole one.
 pub fn parse_duration(text: &str) -> Result<TimeDelta, AnnotationValueError> {
     let time = duration_seconds(text).filter(|seconds| (1..=MAX_DURATION_SECONDS).contains(seconds));
     match time.and_then(TimeDelta::try_seconds) {
@@ -79,30 +87,26 @@ pub fn parse_duration(text: &str) -> Result<TimeDelta, AnnotationValueError> {
 }
 
 fn true_or_false(text: &str) -> Result<bool, AnnotationValueError> {
-    match text {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => refuse(text, "is neither true nor false"),
-    }
+    Json::from(text).truth().map_or_else(|| refuse(text, "is neither true nor false"), Ok)
 }
 
 fn duration_seconds(text: &str) -> Option<i64> {
-    let mut seconds = 0_i64;
-    let mut rest = text;
+    let mut seconds = 0.0;
+    let mut rest = bare(text);
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, after) = rest.split_at(digits);
         let mut characters = after.chars();
         let unit = match characters.next() {
-            Some('h') => 3600,
-            Some('m') => 60,
-            Some('s') => 1,
+            Some('h') => 3600.0,
+            Some('m') => 60.0,
+            Some('s') => 1.0,
             _ => return None,
         };
         rest = characters.as_str();
-        seconds = seconds.checked_add(number.parse::<i64>().ok()?.checked_mul(unit)?)?;
+        seconds += number.parse::<f64>().ok()? * unit;
     }
-    Some(seconds)
+    Some(rounded_up(seconds))
 }
 
 /// A problem with one annotation.
@@ -147,7 +151,7 @@ fn problems_of(key: &str, value: &str) -> Vec<String> {
         RESPONDERS_ANNOTATION => responder_problems(value),
         REPLACEMENT_TIMEOUT_ANNOTATION => one(parse_replacement_timeout(value).err()),
         ONE_AT_A_TIME_ANNOTATION => one(parse_one_at_a_time(value).err()),
-        GATE_OPEN_ANNOTATION => one(true_or_false(value).err()),
+        GATE_OPEN_ANNOTATION => one(parse_gate_open(value).err()),
         REFRESH_ENABLED_ANNOTATION => one(parse_refresh_enabled(value).err()),
         REFRESH_AFTER_RESTARTS_ANNOTATION => one(parse_refresh_after_restarts(value).err()),
         REFRESH_AFTER_ANNOTATION => one(parse_duration(value).err()),
@@ -156,8 +160,7 @@ fn problems_of(key: &str, value: &str) -> Vec<String> {
 }
 
 fn responder_problems(text: &str) -> Vec<String> {
-    let problems = parse_responders(text).err().map(|error| error.problems).unwrap_or_default();
-    problems
+    responder_errors(text)
         .iter()
         .map(|problem| match problem.field.to_string() {
             path if path.is_empty() => problem.message.clone(),
@@ -213,6 +216,46 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_read_as_generously_as_a_reply() {
+        for (text, seconds, restarts) in [
+            ("600", Some(600), Some(600)),
+            ("600.0", Some(600), Some(600)),
+            ("\"600\"", Some(600), Some(600)),
+            (" 600\n", Some(600), Some(600)),
+            ("\u{feff}600", Some(600), Some(600)),
+            ("6e2", Some(600), Some(600)),
+            ("599.5", Some(600), None),
+            ("0", None, None),
+            ("-600", None, None),
+            ("1e300", None, None),
+            ("inf", None, None),
+            ("nan", None, None),
+            ("600s", None, None),
+            ("6 00", None, None),
+            ("0x258", None, None),
+            ("", None, None),
+        ] {
+            assert_eq!(parse_replacement_timeout(text).ok(), seconds, "{text:?}");
+            assert_eq!(parse_refresh_after_restarts(text).ok(), restarts, "{text:?}");
+        }
+        for (text, truth) in [
+            ("true", Some(true)),
+            ("True", Some(true)),
+            ("\"true\"", Some(true)),
+            (" FALSE\n", Some(false)),
+            ("\u{feff}false", Some(false)),
+            ("yes", None),
+            ("1", None),
+            ("t", None),
+            ("", None),
+        ] {
+            for parse in [parse_one_at_a_time, parse_refresh_enabled, parse_gate_open] {
+                assert_eq!(parse(text).ok(), truth, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_misspelt_annotation_of_the_projects_domains_is_a_problem_and_others_are_not_looked_at() {
         let unknown =
             problems(&[("surge.evacuation.dev/timeout", "600"), ("evacuation.dev/responder", "[]")]);
@@ -225,10 +268,15 @@ mod tests {
     fn every_problem_of_the_responders_is_gathered() {
         let text = r#"[{"name":"self","timeoutSeconds":0,"foo":1},{"name":"db"}]"#;
         assert_eq!(problems(&[("evacuation.dev/responders", text)]).len(), 3);
+        let twice = r#"[{"name":"self","timeoutSeconds":60,"timeoutSeconds":90}]"#;
+        assert_eq!(
+            problems(&[("evacuation.dev/responders", twice)]),
+            ["annotation evacuation.dev/responders: [0].timeoutSeconds: is given twice"]
+        );
     }
 
     #[test]
-    fn a_duration_is_whole_hours_minutes_and_seconds() {
+    fn a_duration_is_hours_minutes_and_seconds() {
         for (text, seconds) in [
             ("90s", Some(90)),
             ("10m", Some(600)),
@@ -239,7 +287,18 @@ mod tests {
             ("10", None),
             ("m", None),
             ("-10m", None),
-            ("1.5h", None),
+            ("1.5h", Some(5400)),
+            ("30.0s", Some(30)),
+            ("0.5s", Some(1)),
+            (" 10m\n", Some(600)),
+            ("\u{feff}10m", Some(600)),
+            ("\"10m\"", Some(600)),
+            ("1.5", None),
+            (".m", None),
+            ("1.2.3m", None),
+            ("1e3s", None),
+            ("10M", None),
+            ("\"10m", None),
             ("10 m", None),
             ("10ms", None),
             ("10d", None),

@@ -5,10 +5,10 @@ use rustls_pki_types::pem::{PemObject, SectionKind};
 use serde_json::Value;
 
 use super::{
-    responders::{object, refuse_rest, required, take},
+    object_reader::{ObjectReader, Problems},
     text::Errors,
 };
-use crate::{CaBundle, HttpEndpoint, HttpsTrust, ServiceEndpoint};
+use crate::{CaBundle, HttpEndpoint, HttpsTrust, Json, ServiceEndpoint};
 
 /// Maximum size of a bundle of certificate authorities, in bytes: about eight of them. Each Evacuation has a
 /// copy.
@@ -85,40 +85,47 @@ fn validate_bundle(errors: &mut Errors, field: FieldPath, bundle: &CaBundle) {
     }
 }
 
-pub(super) fn read_http(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<HttpEndpoint> {
-    let mut fields = object(errors, path, value)?;
-    let port = required(errors, path, &mut fields, "port", PORT);
-    let text = take(errors, path, &mut fields, "path", "a string");
-    let allow = take(errors, path, &mut fields, "allowHostNetwork", "true or false");
-    refuse_rest(errors, path, fields);
+pub(super) fn read_http(problems: &mut Problems, path: &FieldPath, value: &Json) -> Option<HttpEndpoint> {
+    let mut fields = ObjectReader::new(problems, path, value)?;
+    let port = fields.required("port", ObjectReader::port);
+    let text = fields.text("path");
+    let allow = fields.truth("allowHostNetwork");
+    fields.refuse_rest();
     port.map(|port| HttpEndpoint { port, path: text, allow_host_network: allow })
 }
 
-pub(super) fn read_service(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<ServiceEndpoint> {
-    let mut fields = object(errors, path, value)?;
-    let name = required(errors, path, &mut fields, "name", "a string");
-    let port = required(errors, path, &mut fields, "port", PORT);
-    let text = take(errors, path, &mut fields, "path", "a string");
-    let trust = take::<Value>(errors, path, &mut fields, "https", "an object");
-    let https = trust.map(|value| read_trust(errors, &path.child("https"), value));
-    refuse_rest(errors, path, fields);
+pub(super) fn read_service(
+    problems: &mut Problems,
+    path: &FieldPath,
+    value: &Json,
+) -> Option<ServiceEndpoint> {
+    let mut fields = ObjectReader::new(problems, path, value)?;
+    let name = fields.required("name", ObjectReader::text);
+    let port = fields.required("port", ObjectReader::port);
+    let text = fields.text("path");
+    let https = fields.object("https", read_trust);
+    fields.refuse_rest();
     Some(ServiceEndpoint {
         name: name?,
         port: port?,
         path: text,
         // Never without what was asked for: an endpoint whose trust is not understood is not spoken to in
         // plain text.
-        https: https.map_or(Some(None), |trust| trust.map(Some))?,
+        https: https.ok()?,
     })
 }
 
-fn read_trust(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<HttpsTrust> {
-    let mut fields = object(errors, path, value)?;
-    let expected = "certificates in PEM, in base64";
-    let ca_bundle = required(errors, path, &mut fields, "caBundle", expected);
-    refuse_rest(errors, path, fields);
+fn read_trust(problems: &mut Problems, path: &FieldPath, value: &Json) -> Option<HttpsTrust> {
+    let mut fields = ObjectReader::new(problems, path, value)?;
+    let ca_bundle = fields.required("caBundle", |fields, field| {
+        fields.one(field, "certificates in PEM, in base64", read_bundle)
+    });
+    fields.refuse_rest();
     Some(HttpsTrust { ca_bundle: ca_bundle? })
 }
 
-/// Expected value of a port, for messages.
-const PORT: &str = "a whole number between 1 and 65535";
+/// Reads base64, which base64(1) folds.
+fn read_bundle(value: &Json) -> Option<CaBundle> {
+    let text: String = value.text()?.split_whitespace().collect();
+    serde_json::from_value(Value::String(text)).ok()
+}

@@ -5,6 +5,7 @@ mod evacuation;
 mod evacuation_responder;
 mod node_evacuation;
 mod node_evacuation_rule;
+mod object_reader;
 mod responders;
 mod response;
 mod selector;
@@ -23,6 +24,7 @@ pub use node_evacuation::{
 pub use node_evacuation_rule::{
     MAX_MARKS, MAX_RULE_NAME_LENGTH, nodes_allowed, validate_node_evacuation_rule,
 };
+pub(crate) use responders::responder_errors;
 pub use responders::{
     MAX_RESPONDERS, MAX_RESPONDERS_BYTES, ResponderParseError, parse_responders, validate_responders,
 };

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
-use serde_json::{Map, Value};
 
 use super::{
     endpoints::{read_http, read_service, validate_http, validate_service},
+    object_reader::{ObjectReader, Problems},
     text::{Errors, MAX_DELAY_SECONDS},
 };
-use crate::{DOMAIN, ResponderEntry, SELF_RESPONDER, is_unknown_built_in};
+use crate::{DOMAIN, Json, ResponderEntry, SELF_RESPONDER, is_unknown_built_in};
 
 /// Maximum number of responders of one pod.
 pub const MAX_RESPONDERS: usize = 16;
@@ -45,41 +45,62 @@ impl std::error::Error for ResponderParseError {}
 
 /// Decodes the text of the annotation [`RESPONDERS_ANNOTATION`](crate::RESPONDERS_ANNOTATION).
 ///
+/// It is read as generously as the reply of an app. Of a number that is given twice the larger one counts,
+/// and of a truth value false.
+///
 /// Returns the entries as they were written; [`ResponderEntry`] resolves their defaults.
+///
+/// # Errors
+///
+/// Names every problem for which the annotation counts as one silent responder.
 pub fn parse_responders(text: &str) -> Result<Vec<ResponderEntry>, ResponderParseError> {
-    let problem = |kind, message: String| ResponderParseError {
-        problems: vec![FieldError { kind, field: FieldPath::default(), message }],
-    };
+    let mut problems = Problems::default();
+    let entries = read_entries(&mut problems, text);
+    let problems = problems.errors.0;
+    if problems.is_empty() { Ok(entries) } else { Err(ResponderParseError { problems }) }
+}
+
+/// Returns every problem of the annotation's text, also those for which it can still be read.
+pub(crate) fn responder_errors(text: &str) -> Vec<FieldError> {
+    let mut problems = Problems::default();
+    read_entries(&mut problems, text);
+    problems.errors.0.into_iter().chain(problems.repeated.0).collect()
+}
+
+fn read_entries(problems: &mut Problems, text: &str) -> Vec<ResponderEntry> {
+    let errors = &mut problems.errors;
+    let whole = FieldPath::default();
     if text.len() > MAX_RESPONDERS_BYTES {
-        return Err(problem(
-            FieldErrorKind::TooLong,
-            format!("must have at most {MAX_RESPONDERS_BYTES} bytes"),
-        ));
+        let message = format!("must have at most {MAX_RESPONDERS_BYTES} bytes");
+        errors.add(FieldErrorKind::TooLong, whole, message);
+        return Vec::new();
     }
-    let items = match serde_json::from_str(text) {
-        Ok(Value::Array(items)) => items,
+    let items = match Json::read(text) {
+        Ok(Json::List(items)) => items,
         Ok(_) => {
-            return Err(problem(FieldErrorKind::TypeInvalid, "must be a JSON list".to_owned()));
+            errors.add(FieldErrorKind::TypeInvalid, whole, "must be a JSON list");
+            return Vec::new();
         }
-        Err(error) => return Err(problem(FieldErrorKind::Invalid, format!("is not JSON: {error}"))),
+        Err(error) => {
+            errors.invalid(whole, format!("is not JSON: {error}"));
+            return Vec::new();
+        }
     };
     if items.len() > MAX_RESPONDERS {
-        return Err(problem(
-            FieldErrorKind::TooMany,
-            format!("must have at most {MAX_RESPONDERS} items, has {}", items.len()),
-        ));
+        let message = format!("must have at most {MAX_RESPONDERS} items, has {}", items.len());
+        errors.add(FieldErrorKind::TooMany, whole, message);
+        return Vec::new();
     }
-    let mut errors = Errors::default();
     let mut entries = Vec::with_capacity(items.len());
-    for (i, item) in items.into_iter().enumerate() {
-        let path = FieldPath::default().index(i);
-        if let Some(entry) = read_entry(&mut errors, &path, item) {
-            check_distinct(&mut errors, &path, &entries, &entry);
-            validate_entry(&mut errors, &path, &entry);
+    for (i, item) in items.iter().enumerate() {
+        let path = whole.index(i);
+        if let Some(entry) = read_entry(problems, &path, item) {
+            check_distinct(&mut problems.errors, &path, &entries, &entry);
+            validate_entry(&mut problems.errors, &path, &entry);
             entries.push(entry);
         }
     }
-    if errors.0.is_empty() { Ok(entries) } else { Err(ResponderParseError { problems: errors.0 }) }
+    entries
 }
 
 /// Returns every problem of a list of entries.
@@ -123,78 +144,33 @@ pub(super) fn validate_entry(errors: &mut Errors, path: &FieldPath, entry: &Resp
     }
 }
 
-/// Decodes one entry field by field, so that every problem is found and not only the first. `None` when it is
-/// no object or has no name.
-fn read_entry(errors: &mut Errors, path: &FieldPath, item: Value) -> Option<ResponderEntry> {
-    let mut fields = object(errors, path, item)?;
-    let name = required::<String>(errors, path, &mut fields, "name", "a string");
-    let mut entry = ResponderEntry {
-        priority: take(errors, path, &mut fields, "priority", "a whole number of 32 bits"),
-        timeout_seconds: take(errors, path, &mut fields, "timeoutSeconds", "a whole number"),
-        max_delay_seconds: take(errors, path, &mut fields, "maxDelaySeconds", "a whole number"),
-        serves_until_termination: take(errors, path, &mut fields, "servesUntilTermination", "true or false")
-            .unwrap_or_default(),
+/// Decodes one entry. `None` when it is no object or has no name.
+fn read_entry(problems: &mut Problems, path: &FieldPath, item: &Json) -> Option<ResponderEntry> {
+    let mut fields = ObjectReader::new(problems, path, item)?;
+    let name = fields.required("name", ObjectReader::text);
+    let entry = ResponderEntry {
+        priority: fields.whole_number("priority", "a whole number of 32 bits"),
+        timeout_seconds: fields.seconds("timeoutSeconds"),
+        max_delay_seconds: fields.seconds("maxDelaySeconds"),
+        serves_until_termination: fields.truth("servesUntilTermination").unwrap_or_default(),
+        http: fields.object("http", read_http).unwrap_or_default(),
+        service: fields.object("service", read_service).unwrap_or_default(),
         ..ResponderEntry::named("")
     };
-    if let Some(value) = take::<Value>(errors, path, &mut fields, "http", "an object") {
-        entry.http = read_http(errors, &path.child("http"), value);
-    }
-    if let Some(value) = take::<Value>(errors, path, &mut fields, "service", "an object") {
-        entry.service = read_service(errors, &path.child("service"), value);
-    }
-    refuse_rest(errors, path, fields);
-    name.map(|name| ResponderEntry { name, ..entry })
-}
-
-pub(super) fn object(errors: &mut Errors, path: &FieldPath, value: Value) -> Option<Map<String, Value>> {
-    let Value::Object(fields) = value else {
-        errors.add(FieldErrorKind::TypeInvalid, path.clone(), "must be an object");
-        return None;
-    };
-    Some(fields)
-}
-
-pub(super) fn required<T: serde::de::DeserializeOwned>(
-    errors: &mut Errors,
-    path: &FieldPath,
-    fields: &mut Map<String, Value>,
-    field: &str,
-    expected: &str,
-) -> Option<T> {
-    if fields.get(field).is_none_or(Value::is_null) {
-        errors.add(FieldErrorKind::Required, path.child(field), "is required");
-        fields.remove(field);
-        return None;
-    }
-    take(errors, path, fields, field, expected)
-}
-
-/// Takes one field. A null counts as absent, as in Kubernetes.
-pub(super) fn take<T: serde::de::DeserializeOwned>(
-    errors: &mut Errors,
-    path: &FieldPath,
-    fields: &mut Map<String, Value>,
-    field: &str,
-    expected: &str,
-) -> Option<T> {
-    let value = fields.remove(field).filter(|value| !value.is_null())?;
-    let taken = serde_json::from_value(value).ok();
-    if taken.is_none() {
-        errors.add(FieldErrorKind::TypeInvalid, path.child(field), format!("must be {expected}"));
-    }
-    taken
-}
-
-pub(super) fn refuse_rest(errors: &mut Errors, path: &FieldPath, fields: Map<String, Value>) {
-    for (name, _) in fields {
-        errors.add(FieldErrorKind::Forbidden, path.child(&name), "unknown field");
-    }
+    fields.refuse_rest();
+    let name = name?;
+    let is_self = name.eq_ignore_ascii_case(SELF_RESPONDER);
+    Some(ResponderEntry { name: if is_self { SELF_RESPONDER.to_owned() } else { name }, ..entry })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS};
+    use serde_json::json;
+
+    use crate::{
+        CaBundle, DEFAULT_MAX_DELAY_SECONDS, DEFAULT_PRIORITY, DEFAULT_TIMEOUT_SECONDS, HttpEndpoint,
+    };
 
     fn problems(text: &str) -> String {
         parse_responders(text).unwrap_err().to_string()
@@ -259,7 +235,7 @@ mod tests {
                 r#"[{"name":"self","timeoutSeconds":86401}]"#,
                 "[0].timeoutSeconds: 86401 is not between 1 and 86400",
             ),
-            (r#"[{"name":"self","timeoutSeconds":"1m"}]"#, "[0].timeoutSeconds: must be a whole number"),
+            (r#"[{"name":"self","timeoutSeconds":"1m"}]"#, "[0].timeoutSeconds: must be a number of seconds"),
             (
                 r#"[{"name":"self","maxDelaySeconds":-1}]"#,
                 "[0].maxDelaySeconds: -1 is not between 0 and 2592000",
@@ -313,6 +289,158 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(problems(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_annotation_is_read_as_generously_as_a_reply() {
+        let expected = [ResponderEntry {
+            timeout_seconds: Some(30),
+            http: Some(HttpEndpoint { port: 8080, path: None, allow_host_network: None }),
+            serves_until_termination: true,
+            ..ResponderEntry::named("self")
+        }];
+        let plain =
+            r#"[{"name":"self","timeoutSeconds":30,"servesUntilTermination":true,"http":{"port":8080}}]"#;
+        for text in [
+            plain.to_owned(),
+            // Numbers.
+            plain.replace(":30", ":30.0"),
+            plain.replace(":30", ":29.1"),
+            plain.replace(":30", ":3e1"),
+            plain.replace(":30", ":\"30\""),
+            plain.replace(":30", ":\" 30.0 \""),
+            plain.replace(":8080", ":8080.0").replace(":30", ":\"\\t30\""),
+            plain.replace(":8080", ":\"8080\""),
+            // Words.
+            plain.replace(":true", ":\"true\""),
+            plain.replace(":true", ":\"True\""),
+            plain.replace(":true", ":\" TRUE\\n\""),
+            plain.replace("\"self\"", "\"Self\""),
+            plain.replace("\"self\"", "\" self \""),
+            // Names of fields.
+            plain.replace("timeoutSeconds", "TimeoutSeconds"),
+            plain.replace("timeoutSeconds", "timeout_seconds"),
+            plain.replace("timeoutSeconds", "timeout-seconds"),
+            plain.replace("timeoutSeconds", "TIMEOUT_SECONDS"),
+            plain.replace("servesUntilTermination", "serves_until_termination").replace("port", "Port"),
+            plain.replace("name", "NAME").replace("http", "HTTP"),
+            // Bytes around and inside.
+            format!("\u{feff}{plain}"),
+            format!("\r\n\t {plain} \n"),
+            format!("\u{a0}{plain}\u{a0}"),
+            format!("\u{feff} {plain}\u{feff}"),
+            plain.replace("self", "\\self").replace(',', ",\n"),
+            serde_json::Value::from(plain).to_string(),
+            // Fields without a value, and twice with one value.
+            plain.replace("{\"name", "{\"timeout_seconds\":null,\"name"),
+            plain.replace("{\"name", "{\"Name\":\"self\",\"name"),
+        ] {
+            assert_eq!(parse_responders(&text).as_deref(), Ok(expected.as_slice()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_more_than_one_meaning_is_no_registration() {
+        for (text, problem) in [
+            (r#"[{"name":"self"}] [{"name":"self"}]"#, "is not JSON: trailing characters"),
+            (r#"[{"name":"self"},]"#, "is not JSON: trailing comma"),
+            ("[{'name':'self'}]", "is not JSON: key must be a string"),
+            (r#""\"[]\"""#, "must be a JSON list"),
+            (r#"[{"name":"self","timeout":30}]"#, "[0].timeout: unknown field"),
+            (r#"[{"name":"self","timeoutSecond":null}]"#, "[0].timeoutSecond: unknown field"),
+            (
+                r#"[{"name":"self","timeoutSeconds":"30s"}]"#,
+                "[0].timeoutSeconds: must be a number of seconds",
+            ),
+            (r#"[{"name":"self","timeoutSeconds":true}]"#, "[0].timeoutSeconds: must be a number of seconds"),
+            (r#"[{"name":"self","timeoutSeconds":[30]}]"#, "[0].timeoutSeconds: must be a number of seconds"),
+            (
+                r#"[{"name":"self","timeoutSeconds":30,"timeout_seconds":"x"}]"#,
+                "[0].timeoutSeconds: must be a number of seconds",
+            ),
+            (
+                r#"[{"name":"self","servesUntilTermination":1}]"#,
+                "[0].servesUntilTermination: must be true or false",
+            ),
+            (
+                r#"[{"name":"self","servesUntilTermination":"yes"}]"#,
+                "[0].servesUntilTermination: must be true or false",
+            ),
+            (r#"[{"name":"self","priority":"1.5"}]"#, "[0].priority: must be a whole number of 32 bits"),
+            (r#"[{"name":"self","priority":3000000000}]"#, "[0].priority: must be a whole number of 32 bits"),
+            (r#"[{"name":"self","name":"db.acme.io/x"}]"#, "[0].name: is given twice, with different values"),
+            (
+                r#"[{"name":"self","http":{"port":1,"Port":2}}]"#,
+                "[0].http.port: is given twice, with different values",
+            ),
+            (
+                r#"[{"name":"self","http":{"port":1},"http":{"port":2}}]"#,
+                "[0].http: is given twice, with different values",
+            ),
+            (r#"[{"name":"self"},{"name":"SELF"}]"#, r#"[1].name: "self" occurs twice"#),
+        ] {
+            let found = problems(text);
+            assert!(found.starts_with(problem), "{text}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_given_twice_is_reported_and_its_more_careful_value_counts() {
+        let read = |fields: &str| {
+            let text = format!(r#"[{{"name":"self",{fields}}}]"#);
+            let reported: Vec<_> = responder_errors(&text)
+                .iter()
+                .map(|problem| format!("{}: {}", problem.field, problem.message))
+                .collect();
+            let entry = parse_responders(&text).unwrap().remove(0);
+            let numbers = (entry.priority, entry.timeout_seconds, entry.max_delay_seconds);
+            (numbers, entry.serves_until_termination, reported.join("; "))
+        };
+        for (fields, numbers, serves, reported) in [
+            (r#""priority":1,"priority":2"#, (Some(2), None, None), false, "[0].priority: is given twice"),
+            (
+                r#""timeoutSeconds":90,"timeout_seconds":"30""#,
+                (None, Some(90), None),
+                false,
+                "[0].timeoutSeconds: is given twice",
+            ),
+            (
+                r#""maxDelaySeconds":0,"maxDelaySeconds":600.0,"MaxDelaySeconds":60"#,
+                (None, None, Some(600)),
+                false,
+                "[0].maxDelaySeconds: is given twice",
+            ),
+            (
+                r#""servesUntilTermination":true,"servesUntilTermination":"false""#,
+                (None, None, None),
+                false,
+                "[0].servesUntilTermination: is given twice",
+            ),
+            (
+                r#""servesUntilTermination":true,"servesUntilTermination":true"#,
+                (None, None, None),
+                true,
+                "[0].servesUntilTermination: is given twice",
+            ),
+            (r#""timeoutSeconds":90,"timeout_seconds":null"#, (None, Some(90), None), false, ""),
+        ] {
+            assert_eq!(read(fields), (numbers, serves, reported.to_owned()), "{fields}");
+        }
+    }
+
+    #[test]
+    fn a_bundle_that_was_folded_is_read() {
+        let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let text = serde_json::to_value(CaBundle(pem.into())).unwrap();
+        let (first, rest) = text.as_str().unwrap().split_at(20);
+        for folded in [format!("{first}\n{rest}"), format!("{first} {rest}\n"), format!(" {first}{rest}")] {
+            let https = json!({"caBundle": folded});
+            let service = json!({"name": "s", "port": "443", "https": https});
+            let written = json!([{"name": "self", "service": service}]).to_string();
+            let entry = parse_responders(&written).unwrap().remove(0);
+            let read = entry.service.and_then(|service| service.https).map(|https| https.ca_bundle);
+            assert_eq!(read, Some(CaBundle(pem.into())), "{folded:?}");
         }
     }
 

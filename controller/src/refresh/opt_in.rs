@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn numbers_of_restarts_that_are_none_are_unreadable() {
-        for text in ["0", "-1", "five", "", "5.0", "99999999999"] {
+        for text in ["0", "-1", "five", "", "5.5", "99999999999"] {
             let pod = object(&json!({"annotations": {AFTER_RESTARTS: text}}));
             assert!(matches!(opt_in(&pod, None), OptIn::Unreadable(_)), "{text:?}");
         }

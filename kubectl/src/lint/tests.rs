@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::*;
 
 /// The problems of a file with that text that a flag names, without the file's name.
@@ -68,6 +70,33 @@ fn a_responder_of_a_reserved_domain_that_does_not_exist_is_a_problem() {
     let expected = "Pod db-0: metadata.annotations[evacuation.dev/responders]: [1].name: \"surge.evacuation.dev/unknown\" is not a \
                     responder of evacuation.dev";
     assert_eq!(problems(text), [expected]);
+}
+
+#[test]
+fn a_field_or_a_responder_that_is_given_twice_is_a_problem() {
+    for (responders, expected) in [
+        (
+            r#"[{"name":"self","timeoutSeconds":60,"timeoutSeconds":90}]"#,
+            Some("[0].timeoutSeconds: is given twice"),
+        ),
+        (
+            r#"[{"name":"self","timeoutSeconds":60,"timeout_seconds":60}]"#,
+            Some("[0].timeoutSeconds: is given twice"),
+        ),
+        (
+            r#"[{"name":"self","http":{"port":80,"port":81}}]"#,
+            Some("[0].http.port: is given twice, with different values"),
+        ),
+        (r#"[{"name":"self"},{"name":"self"}]"#, Some("[1].name: \"self\" occurs twice")),
+        (r#"[{"Name":"self","timeout_seconds":"60","http":{"port":80.0}}]"#, None),
+    ] {
+        let annotations = json!({"evacuation.dev/responders": responders});
+        let metadata = json!({"name": "db-0", "annotations": annotations});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
+        let place = "Pod db-0: metadata.annotations[evacuation.dev/responders]";
+        let expected: Vec<_> = expected.iter().map(|problem| format!("{place}: {problem}")).collect();
+        assert_eq!(problems(&pod.to_string()), expected, "{responders}");
+    }
 }
 
 #[test]

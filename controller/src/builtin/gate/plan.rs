@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     Answer, Evacuation, GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION,
-    GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION, GATE_RESPONDER,
+    GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION, GATE_RESPONDER, parse_gate_open,
 };
 use k8s_openapi::api::core::v1::Pod;
 
@@ -83,13 +83,15 @@ fn gate(pod: &Pod, evacuation: &str) -> Gate {
         .into_iter()
         .flatten()
         .find(|condition| condition.type_ == kind && condition.status == "True");
-    match annotation(pod, GATE_OPEN_ANNOTATION) {
-        Some("false") => Gate::Shut(
+    let open = annotation(pod, GATE_OPEN_ANNOTATION).map(str::trim);
+    match (open, open.and_then(|open| parse_gate_open(open).ok())) {
+        (_, Some(false)) => Gate::Shut(
             annotation(pod, GATE_MESSAGE_ANNOTATION)
                 .unwrap_or("the pod's annotation gate.evacuation.dev/open is false")
                 .to_owned(),
         ),
-        Some(open) if open == "true" || open == evacuation => {
+        (_, Some(true)) => Gate::Open(format!("the pod's annotation {GATE_OPEN_ANNOTATION} is true")),
+        (Some(open), None) if open == evacuation => {
             Gate::Open(format!("the pod's annotation {GATE_OPEN_ANNOTATION} is {open}"))
         }
         _ if condition.is_some() => Gate::Open(format!("the pod's condition {kind} is True")),
@@ -254,6 +256,30 @@ mod tests {
         ];
         for (pod, evacuations, expected) in table {
             assert_eq!(word(&pod, &evacuations), expected, "{:?} {evacuations:?}", pod.metadata.annotations);
+        }
+    }
+
+    #[test]
+    fn the_gate_is_read_as_it_is_written() {
+        let (open, refuse) = ("accept: the pod's annotation gate.evacuation.dev/open is", "refuse: shut");
+        for (value, expected) in [
+            ("true", format!("{open} true")),
+            ("True", format!("{open} true")),
+            (" TRUE\n", format!("{open} true")),
+            ("\"true\"", format!("{open} true")),
+            (" e\n", format!("{open} e")),
+            ("False", refuse.to_owned()),
+            ("\u{feff}false", refuse.to_owned()),
+            ("\"FALSE\"", refuse.to_owned()),
+            ("E", "say nothing".to_owned()),
+            ("yes", "say nothing".to_owned()),
+            ("1", "say nothing".to_owned()),
+        ] {
+            let annotations = json!({GATE_ASKED_ANNOTATION: "e", GATE_OPEN_ANNOTATION: value, GATE_MESSAGE_ANNOTATION: "shut"});
+            let pod = pod(&annotations, &[]);
+            let delayed = json!({"answer": "Delay", "delayUntil": time(120)});
+            let evacuation = evacuation("e", GATE_RESPONDER, &delayed);
+            assert_eq!(word(&pod, &[evacuation]), expected, "{value:?}");
         }
     }
 }

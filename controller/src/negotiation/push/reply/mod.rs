@@ -6,17 +6,15 @@
 //! in an error.
 
 mod compressed;
-mod json;
 mod text;
 
-use evacuation_api::{Answer, MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, ReviewResponse};
+use evacuation_api::{
+    Answer, Json, JsonFields, MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, ReviewResponse,
+};
 use serde_json::Value;
 
 pub(crate) use self::compressed::expanded;
-use self::{
-    json::{Fields, Json},
-    text::{decoded, mended},
-};
+use self::text::decoded;
 
 /// Mark at the end of a message that was cut.
 const CUT: &str = "…";
@@ -30,19 +28,19 @@ const CUT: &str = "…";
 pub(crate) fn read_reply(body: &[u8], charset: Option<&str>) -> Result<Option<ReviewResponse>, String> {
     let review = object(&decoded(body, charset))?;
     // An answer beside the response counts as well.
-    let beside = Fields::of(&review);
+    let beside = JsonFields::of(&review);
     let mut objects = Vec::new();
     for given in beside.all("response") {
         match given {
-            Json::Object(fields) => objects.push(Fields::of(fields)),
-            other @ Json::Other(_) => return Err(format!("response is {} and not an object", brief(other))),
+            Json::Object(fields) => objects.push(JsonFields::of(fields)),
+            other => return Err(format!("response is {} and not an object", brief(other))),
         }
     }
     if objects.is_empty() && beside.all("answer").next().is_none() {
         return Ok(None);
     }
     objects.push(beside);
-    let response = Fields::all_of(&objects);
+    let response = JsonFields::all_of(&objects);
     let answer = answer(&response)?;
     let delay_seconds = (answer == Answer::Delay).then(|| seconds(&response, "delaySeconds")).transpose()?;
     let delay_seconds = match delay_seconds {
@@ -66,28 +64,17 @@ pub(crate) fn read_reply(body: &[u8], charset: Option<&str>) -> Result<Option<Re
     }))
 }
 
-/// Returns the fields of the object that a text begins with. What follows it does not count. An object that
-/// was written as JSON twice is a string that holds it.
+/// Returns the fields of the object that a text begins with.
 fn object(text: &str) -> Result<Vec<(String, Json)>, String> {
-    let value = match first(text)? {
-        Json::Other(Value::String(inner)) => first(&inner)?,
-        value => value,
-    };
-    match value {
+    match Json::read_first(text).map_err(|error| error.to_string())? {
         Json::Object(fields) => Ok(fields),
-        Json::Other(_) => Err("it is not a JSON object".to_owned()),
+        Json::List(_) | Json::Other(_) => Err("it is not a JSON object".to_owned()),
     }
-}
-
-fn first(text: &str) -> Result<Json, String> {
-    let mended = mended(text);
-    let mut values = serde_json::Deserializer::from_str(&mended).into_iter();
-    values.next().unwrap_or(Ok(Json::Other(Value::Null))).map_err(|error| error.to_string())
 }
 
 /// Returns the most careful answer. A word that is none could mean a refusal: only another refusal makes it
 /// unimportant.
-fn answer(response: &Fields<'_>) -> Result<Answer, String> {
+fn answer(response: &JsonFields<'_>) -> Result<Answer, String> {
     let unreadable =
         |given: String| format!("response.answer is {given}: it must be Accept, Delay or Refuse");
     let mut found = Vec::new();
@@ -115,13 +102,12 @@ fn care(answer: Answer) -> u8 {
 }
 
 fn word(given: &Json) -> Option<Answer> {
-    let Json::Other(Value::String(word)) = given else { return None };
     [("Accept", Answer::Accept), ("Delay", Answer::Delay), ("Refuse", Answer::Refuse)]
         .into_iter()
-        .find_map(|(name, answer)| word.trim().eq_ignore_ascii_case(name).then_some(answer))
+        .find_map(|(name, answer)| given.is_word(name).then_some(answer))
 }
 
-fn uid(response: &Fields<'_>, field: &str) -> Result<String, String> {
+fn uid(response: &JsonFields<'_>, field: &str) -> Result<String, String> {
     let mut texts = response.all(field).filter_map(|given| match given {
         Json::Other(Value::String(uid)) if !uid.is_empty() => Some(uid.clone()),
         _ => None,
@@ -129,24 +115,14 @@ fn uid(response: &Fields<'_>, field: &str) -> Result<String, String> {
     texts.next().ok_or_else(|| format!("response.{field} is missing: repeat it from the request"))
 }
 
-/// Whole seconds within the range that the server accepts, the most that is given; part of a second counts
-/// as a whole one.
-fn seconds(response: &Fields<'_>, field: &str) -> Result<Option<i64>, String> {
+/// Whole seconds within the range that the server accepts, the most that is given.
+fn seconds(response: &JsonFields<'_>, field: &str) -> Result<Option<i64>, String> {
     let mut most = None;
     for given in response.all(field) {
-        let number = match given {
-            Json::Other(Value::Number(number)) => number.as_f64(),
-            Json::Other(Value::String(text)) => text.trim().parse().ok(),
-            _ => None,
-        };
-        let number = number.filter(|number| !number.is_nan());
+        let number = given.seconds();
         let number =
             number.ok_or_else(|| format!("response.{field} is {} and not a number", brief(given)))?;
-        #[expect(clippy::cast_precision_loss, reason = "30 days in seconds are exact")]
-        let number = number.ceil().clamp(1.0, MAX_DELAY_SECONDS as f64);
-        #[expect(clippy::cast_possible_truncation, reason = "clamped and whole")]
-        let number = number as i64;
-        most = most.max(Some(number));
+        most = most.max(Some(number.clamp(1, MAX_DELAY_SECONDS)));
     }
     Ok(most)
 }
