@@ -131,16 +131,27 @@ pub struct KeyPattern {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NoticeDeadline {
-    /// The place on the node that holds the time, as RFC 3339 or as seconds since 1970.
+    /// The place on the node that holds the time: RFC 3339, a date of HTTP or e-mail, or seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<NoticeTime>,
     /// Seconds from the appearance of the mark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_seconds: Option<i64>,
+    /// Seconds from the appearance of the mark, used when the notice carries no readable time. Only together
+    /// with `from`. A drain that has a deadline already keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_seconds: Option<i64>,
     /// Seconds before that time at which the remaining pods are evicted, such as their grace period. 0 by
     /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve_seconds: Option<i64>,
+}
+
+impl NoticeDeadline {
+    /// Returns true when a node has a deadline whatever its notice says.
+    pub fn is_sure(&self) -> bool {
+        self.after_seconds.is_some() || self.default_seconds.is_some()
+    }
 }
 
 /// The place on a node that holds a time. Exactly one field is given.

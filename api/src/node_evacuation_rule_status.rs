@@ -28,6 +28,9 @@ pub struct NodeEvacuationRuleStatus {
     /// Number of nodes with a mark whose drain is held back. Controller.
     #[serde(default)]
     pub nodes_held: i32,
+    /// Number of listed nodes whose notice carries no readable time. Controller.
+    #[serde(default)]
+    pub nodes_unread: i32,
     /// The nodes with a mark, at most 500. Controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
@@ -61,6 +64,9 @@ pub struct MarkedNode {
     /// Time at which the remaining pods are evicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// The reason for which the time of the node's notice cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice_problem: Option<String>,
     /// The reason of the phase, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

@@ -154,6 +154,11 @@ fn validate_deadline(errors: &mut Errors, path: &FieldPath, deadline: &NoticeDea
         validate_notice_time(errors, &path.child("from"), from);
     }
     errors.within(path.child("afterSeconds"), deadline.after_seconds, 0, MAX_SECONDS);
+    errors.within(path.child("defaultSeconds"), deadline.default_seconds, 0, MAX_SECONDS);
+    if deadline.default_seconds.is_some() && deadline.from.is_none() {
+        let message = "may only be given together with from";
+        errors.add(FieldErrorKind::Forbidden, path.child("defaultSeconds"), message);
+    }
     errors.within(path.child("reserveSeconds"), deadline.reserve_seconds, 0, MAX_SECONDS);
 }
 
@@ -204,7 +209,10 @@ mod tests {
                 {"annotation": {"key": "example.com/reboot"}},
             ],
             "nodeSelector": {"matchLabels": {"pool": "a"}},
-            "deadline": {"from": {"annotation": "example.com/at"}, "afterSeconds": 120, "reserveSeconds": 30},
+            "deadline": {
+                "from": {"annotation": "example.com/at"},
+                "afterSeconds": 120, "defaultSeconds": 600, "reserveSeconds": 30,
+            },
             "maxNodes": "20%",
             "template": {"requester": {"atDeadline": "Delete"}, "maxParallel": {"pods": 5}},
         })
@@ -253,6 +261,19 @@ mod tests {
             ("/deadline/from", json!({"label": "a", "taint": "b"}), "Required spec.deadline.from"),
             ("/deadline/from/annotation", json!("a b"), "Invalid spec.deadline.from.annotation"),
             ("/deadline/reserveSeconds", json!(-1), "Invalid spec.deadline.reserveSeconds"),
+            ("/deadline/defaultSeconds", json!(-1), "Invalid spec.deadline.defaultSeconds"),
+            ("/deadline/defaultSeconds", json!(1_i64 << 31), "Invalid spec.deadline.defaultSeconds"),
+            ("/deadline/defaultSeconds", json!(0), ""),
+            (
+                "/deadline",
+                json!({"afterSeconds": 1, "defaultSeconds": 1}),
+                "Forbidden spec.deadline.defaultSeconds",
+            ),
+            (
+                "/deadline",
+                json!({"defaultSeconds": 1}),
+                "Required spec.deadline Forbidden spec.deadline.defaultSeconds",
+            ),
             ("/maxNodes", json!(0), "Invalid spec.maxNodes"),
             ("/maxNodes", json!("0%"), "Invalid spec.maxNodes"),
             ("/maxNodes", json!("101%"), "Invalid spec.maxNodes"),

@@ -12,10 +12,12 @@ pub(super) fn validate_status(status: &NodeEvacuationRuleStatus) -> Vec<FieldErr
         errors.push(FieldError { kind: FieldErrorKind::TooMany, field: nodes.clone(), message });
     }
     for (i, node) in status.nodes.iter().enumerate() {
-        if node.message.as_ref().is_some_and(|message| message.len() > MAX_MESSAGE_LENGTH) {
-            let message = format!("must have at most {MAX_MESSAGE_LENGTH} bytes");
-            let field = nodes.index(i).child("message");
-            errors.push(FieldError { kind: FieldErrorKind::TooLong, field, message });
+        for (name, text) in [("message", &node.message), ("noticeProblem", &node.notice_problem)] {
+            if text.as_ref().is_some_and(|text| text.len() > MAX_MESSAGE_LENGTH) {
+                let message = format!("must have at most {MAX_MESSAGE_LENGTH} bytes");
+                let field = nodes.index(i).child(name);
+                errors.push(FieldError { kind: FieldErrorKind::TooLong, field, message });
+            }
         }
     }
     errors

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use evacuation_api::{
     DeadlineAction, DrainUser, NodeEvacuationRule, NodeEvacuationRuleSpec, NodeEvacuationRuleStatus,
-    RULE_FINALIZER, Timestamp, default_node_evacuation_rule, validate_node_evacuation_rule,
+    NoticeDeadline, RULE_FINALIZER, Timestamp, default_node_evacuation_rule, validate_node_evacuation_rule,
 };
 use machinery_auth::Authorizer;
 use machinery_server::{ApiError, Column, DeleteContext, KindInfo, Reason, RequestContext, Strategy};
@@ -122,12 +122,13 @@ impl Strategy for NodeEvacuationRuleStrategy {
         if !finalizers.iter().any(|finalizer| finalizer == RULE_FINALIZER) {
             finalizers.push(RULE_FINALIZER.to_owned());
         }
-        let NodeEvacuationRuleSpec { deadline, template, .. } = &mut object.spec;
-        if deadline.is_none()
-            && let Some(warning) = self.settings.get().give_drain_deadline(&mut template.requester)
+        let spec = &mut object.spec;
+        if !has_sure_deadline(spec)
+            && let Some(warning) = self.settings.get().give_drain_deadline(&mut spec.template.requester)
         {
             context.warnings.add(format!("spec.template.{warning}"));
         }
+        warn_of_notice(context, spec);
     }
 
     fn validate(&self, _: &RequestContext, object: &NodeEvacuationRule) -> Vec<FieldError> {
@@ -159,12 +160,14 @@ impl Strategy for NodeEvacuationRuleStrategy {
             *recorded = renewed;
         }
         let known = &old.spec.template.requester;
-        let NodeEvacuationRuleSpec { deadline, template, .. } = &mut object.spec;
-        if deadline.is_none()
-            && let Some(warning) = self.settings.get().keep_drain_deadline(&mut template.requester, known)
+        let spec = &mut object.spec;
+        if !has_sure_deadline(spec)
+            && let Some(warning) =
+                self.settings.get().keep_drain_deadline(&mut spec.template.requester, known)
         {
             context.warnings.add(format!("spec.template.{warning}"));
         }
+        warn_of_notice(context, spec);
         Ok(())
     }
 
@@ -251,6 +254,21 @@ impl Strategy for NodeEvacuationRuleStrategy {
 fn opens_more(spec: &NodeEvacuationRuleSpec, old: &NodeEvacuationRuleSpec) -> bool {
     let resumes = old.paused && !spec.paused;
     resumes || NodeEvacuationRuleSpec { paused: old.paused, ..spec.clone() } != *old
+}
+
+/// Returns true when each drain of the rule gets a deadline from the rule, whatever the notice of its node
+/// says.
+fn has_sure_deadline(spec: &NodeEvacuationRuleSpec) -> bool {
+    spec.deadline.as_ref().is_some_and(NoticeDeadline::is_sure)
+}
+
+/// Warns of a rule whose drains have no deadline when their notice cannot be read.
+fn warn_of_notice(context: &RequestContext, spec: &NodeEvacuationRuleSpec) {
+    let unsure = spec.deadline.is_some() && !has_sure_deadline(spec);
+    if unsure && spec.template.requester.deadline_seconds.is_none() {
+        let warning = "spec.deadline: a notice without a readable time gives no deadline: set defaultSeconds";
+        context.warnings.add(warning.to_owned());
+    }
 }
 
 fn name(rule: &NodeEvacuationRule) -> &str {

@@ -54,6 +54,50 @@ async fn the_server_fills_in_the_defaults_records_the_user_and_holds_the_rule_by
 }
 
 #[tokio::test]
+async fn a_rule_whose_drains_may_have_no_deadline_is_warned_of() {
+    let from = json!({"annotation": "example.com/at"});
+    for (spec, is_warned) in [
+        (json!({"deadline": {"from": from}}), true),
+        (json!({"deadline": {"from": from, "reserveSeconds": 30}}), true),
+        (json!({"deadline": {"from": from, "defaultSeconds": 600}}), false),
+        (json!({"deadline": {"from": from, "afterSeconds": 600}}), false),
+        (json!({"deadline": {"from": from}, "template": {"requester": {"deadlineSeconds": 600}}}), false),
+        (json!({}), false),
+    ] {
+        let server = start().await;
+        let created = user(&server, "jane").create_of(RULES, &rule(&spec)).await;
+        let warning = "spec.deadline: a notice without a readable time gives no deadline";
+        let found = created.warnings.iter().any(|said| said.contains(warning));
+        assert_eq!(found, is_warned, "{spec} {created:?}");
+        created.ok();
+    }
+}
+
+#[tokio::test]
+async fn the_table_counts_the_notices_that_cannot_be_read() {
+    let server = start().await;
+    let jane = user(&server, "jane");
+    of_jane(&server).await;
+    let controller = server.controller().in_namespace("");
+    let report = async |problem: &str| {
+        let node = json!({
+            "name": "n", "mark": "taint example.com/spot", "since": "2026-01-01T00:00:00.000000Z",
+            "phase": "Held", "message": "the rule is paused", "noticeProblem": problem,
+        });
+        let status = json!({"nodesUnread": 1, "nodes": [node]});
+        controller.merge_patch_at(&format!("{RULE}/status"), json!({"status": status})).await
+    };
+    let written = report("annotation at: no time").await.ok();
+    assert_eq!(written["status"]["nodes"][0]["noticeProblem"], "annotation at: no time");
+    let reply = report(&"x".repeat(4097)).await;
+    reply.refused(422, "Invalid").because("FieldValueTooLong", "status.nodes[0].noticeProblem");
+    let table = jane.get_table(RULES).await.ok();
+    let columns = table["columnDefinitions"].as_array().unwrap();
+    let unread = columns.iter().position(|column| column["name"] == "Unread").unwrap();
+    assert_eq!(table["rows"][0]["cells"][unread], 1, "{table:#}");
+}
+
+#[tokio::test]
 async fn a_bad_rule_gets_an_error_that_names_the_field() {
     let server = start().await;
     let reply = user(&server, "jane").create_of(RULES, &rule(&json!({"maxNodes": "all"}))).await;

@@ -22,6 +22,8 @@ pub(super) struct Deadline {
     pub(super) time: Option<DateTime<Utc>>,
     /// The reason for which the notice could not be read.
     pub(super) problem: Option<String>,
+    /// True when the rule's default stands in for the notice's time.
+    pub(super) is_default: bool,
 }
 
 /// Returns the deadline of a node whose mark appeared at `since`.
@@ -37,8 +39,10 @@ pub(super) fn deadline(wanted: Option<&NoticeDeadline>, node: &Node, since: Date
         Some(Ok(time)) => (Some(time), None),
         Some(Err(problem)) => (None, Some(problem)),
     };
+    let default = wanted.default_seconds.filter(|_| problem.is_some()).map(|seconds| after(since, seconds));
     let reserve = wanted.reserve_seconds.unwrap_or_default();
-    Deadline { time: sooner(read, counted).map(|time| after(time, -reserve)), problem }
+    let time = sooner(read.or(default), counted).map(|time| after(time, -reserve));
+    Deadline { time, problem, is_default: default.is_some() }
 }
 
 fn stale(time: DateTime<Utc>, why: &str) -> String {
@@ -51,6 +55,12 @@ fn stale(time: DateTime<Utc>, why: &str) -> String {
 /// Returns the seconds from a drain's start to its deadline.
 pub(super) fn seconds_from(start: DateTime<Utc>, deadline: DateTime<Utc>) -> i64 {
     (deadline - start).num_seconds().clamp(0, LONGEST)
+}
+
+/// Returns the deadline of an open drain.
+pub(super) fn deadline_of(drain: &NodeEvacuation) -> Option<DateTime<Utc>> {
+    let start = from_condition_time(drain.metadata.creation_timestamp.as_ref()?);
+    drain.spec.requester.deadline_seconds.map(|seconds| after(start, seconds))
 }
 
 /// Returns the `deadlineSeconds` that an open drain must get for its deadline. `None` when it has it.
@@ -85,17 +95,16 @@ fn read(from: &NoticeTime, node: &Node) -> Result<DateTime<Utc>, String> {
     })
 }
 
-/// Formats of a time with its zone besides RFC 3339 and RFC 2822, which holds the date of RFC 9110: ISO 8601
-/// as Python and Java write it, and the text of a time in Go.
+/// Formats of a time with its zone besides RFC 3339, RFC 2822 and RFC 9110: ISO 8601 as Python and Java write
+/// it, and the text of a time in Go.
 const WITH_ZONE: [&str; 4] = [
     "%Y-%m-%dT%H:%M:%S%.f%#z",
     "%Y-%m-%d %H:%M:%S%.f%#z",
     "%Y-%m-%d %H:%M:%S%.f %z",
     "%Y-%m-%d %H:%M:%S%.f %z UTC",
 ];
-/// Formats of a time in UTC: the obsolete dates of RFC 9110, and that of date(1).
-const IN_UTC: [&str; 3] =
-    ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S UTC %Y", "%a %b %e %H:%M:%S GMT %Y"];
+/// Formats of a time in UTC, as date(1) writes it.
+const IN_UTC: [&str; 2] = ["%a %b %e %H:%M:%S UTC %Y", "%a %b %e %H:%M:%S GMT %Y"];
 /// Formats without a zone.
 const WITHOUT_ZONE: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f"];
 /// From this number on, seconds since 1970 are milliseconds, and so on by thousands: in seconds it is the
@@ -108,7 +117,9 @@ pub(crate) fn parse(value: &str) -> Option<DateTime<Utc>> {
     let known = DateTime::parse_from_rfc3339(value).or_else(|_| DateTime::parse_from_rfc2822(value)).ok();
     let of_zone = || WITH_ZONE.iter().find_map(|format| DateTime::parse_from_str(value, format).ok());
     let utc = || IN_UTC.iter().find_map(|format| NaiveDateTime::parse_from_str(value, format).ok());
-    let time = known.or_else(of_zone).map(|time| time.to_utc());
+    // RFC 9110 has two obsolete dates. That of asctime is in UTC, though it does not say so.
+    let http = || httpdate::parse_http_date(value).ok().map(DateTime::<Utc>::from);
+    let time = known.or_else(of_zone).map(|time| time.to_utc()).or_else(http);
     time.or_else(|| utc().map(|time| time.and_utc())).or_else(|| since_1970(value))
 }
 
@@ -152,6 +163,15 @@ mod tests {
             ("Fri, 4 Oct 2024 02:01:00 +0200", Some(at(60))),
             ("Friday, 04-Oct-24 00:01:00 GMT", Some(at(60))),
             ("Fri Oct  4 00:01:00 UTC 2024", Some(at(60))),
+            ("Fri Oct  4 00:01:00 2024", Some(at(60))),
+            (" Fri Oct  4 00:01:00 2024\n", Some(at(60))),
+            ("Fri Oct 04 00:01:00 2024", Some(at(60))),
+            ("Sun Nov  6 08:49:37 1994", DateTime::from_timestamp(784_111_777, 0)),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", DateTime::from_timestamp(784_111_777, 0)),
+            ("Sun Oct  4 00:01:00 2024", None),
+            ("Fri Oct  4 24:01:00 2024", None),
+            ("Fri Oct  4 00:01:00 CEST 2024", None),
+            ("Fri Feb 30 00:01:00 2024", None),
             ("2024-10-04T00:01:00", None),
             ("2024-10-04", None),
             ("nan", None),
@@ -182,6 +202,27 @@ mod tests {
                 Some("annotation bad: \"soon\" is no time"),
             ),
             (json!({"from": {"annotation": "none"}}), None, Some("the node has no annotation none")),
+            (json!({"from": {"annotation": "at"}, "defaultSeconds": 5}), Some(at(120)), None),
+            (
+                json!({"from": {"annotation": "bad"}, "defaultSeconds": 300}),
+                Some(at(310)),
+                Some("annotation bad: \"soon\" is no time"),
+            ),
+            (
+                json!({"from": {"annotation": "local"}, "defaultSeconds": 300, "reserveSeconds": 20}),
+                Some(at(290)),
+                Some("annotation local: \"2024-10-04T00:02:00\" is no time with a time zone such as"),
+            ),
+            (
+                json!({"from": {"annotation": "none"}, "defaultSeconds": 300, "afterSeconds": 60}),
+                Some(at(70)),
+                Some("the node has no annotation none"),
+            ),
+            (
+                json!({"from": {"annotation": "old"}, "defaultSeconds": 300}),
+                Some(at(310)),
+                Some("the notice's time 2024-10-04T00:00:09Z is before"),
+            ),
             (
                 json!({"from": {"annotation": "old"}}),
                 None,

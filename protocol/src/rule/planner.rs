@@ -10,7 +10,7 @@ use evacuation_api::{
 use k8s_openapi::api::core::v1::Node;
 
 use super::{
-    deadline::{Deadline, change, deadline, seconds_from},
+    deadline::{Deadline, change, deadline, deadline_of, seconds_from},
     mark::{Mark, marks_of},
     owner::{drain_name, drain_of, drained_node, is_of_an_earlier_node, is_open, owns},
     plan::{RuleAct, RulePlan, RuleWorld},
@@ -126,6 +126,7 @@ impl<'w, 'a> Planner<'w, 'a> {
             phase: known.map(|known| known.phase).unwrap_or_default(),
             node_evacuation: known.and_then(|known| known.node_evacuation.clone()),
             deadline: None,
+            notice_problem: None,
             message: None,
         })
     }
@@ -137,10 +138,13 @@ impl<'w, 'a> Planner<'w, 'a> {
         mut entry: MarkedNode,
         drained: &mut BTreeSet<&'a str>,
     ) -> MarkedNode {
-        let Deadline { time, problem } = deadline(self.rule.spec.deadline.as_ref(), node, entry.since.0);
-        entry.deadline = time.map(stamp);
+        let Deadline { time, problem, is_default } =
+            deadline(self.rule.spec.deadline.as_ref(), node, entry.since.0);
         let drain = self.own.get(entry.name.as_str()).copied();
         let current = drain.filter(|drain| is_open(drain) && !is_of_an_earlier_node(drain, node));
+        // A notice that was readable once does not cut short what its drain was given.
+        let time = current.filter(|_| is_default).and_then(deadline_of).or(time);
+        entry.deadline = time.map(stamp);
         let wanted = drain_name(self.rule, node);
         let was_opened = entry.node_evacuation.is_some() || self.world.opened.contains(&wanted);
         let (phase, message) = match (current, drain) {
@@ -161,11 +165,12 @@ impl<'w, 'a> Planner<'w, 'a> {
             }
             (None, None) => self.open(node, &entry, drained),
         };
-        let is_told = self.known(node).is_some_and(|known| known.message == problem);
+        let is_told = self.known(node).is_some_and(|known| known.notice_problem == problem);
         if let Some(problem) = problem.as_ref().filter(|_| !is_told) {
             self.unread.push(format!("node {}: {problem}", entry.name));
         }
         entry.phase = phase;
+        entry.notice_problem.clone_from(&problem);
         entry.message = message.or(problem);
         entry
     }

@@ -21,11 +21,13 @@ pub(super) fn report(
     let count = held.len() + left_over;
     let first = held.first().and_then(|node| node.message.clone());
     let first = first.unwrap_or_else(|| format!("a rule drains at most {MAX_DRAINED_NODES} nodes"));
+    let unread = nodes.iter().filter(|node| node.notice_problem.is_some()).count();
     let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     let mut next = NodeEvacuationRuleStatus {
         observed_generation: rule.metadata.generation,
         nodes_held: number(count),
         nodes_allowed: number(allowed),
+        nodes_unread: number(unread),
         ..rule.status.clone().unwrap_or_default()
     };
     let known = next.conditions.iter().any(|condition| condition.type_ == RULE_HOLDS_BACK);

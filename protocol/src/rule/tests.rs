@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
 use super::{RejectedDrain, RuleAct, RuleWorld, plan_rules};
-use crate::testing::at;
+use crate::{testing::at, time::stamp};
 
 /// A cluster that carries a rule's acts out, in which the test sets marks.
 #[derive(Default)]
@@ -17,6 +17,8 @@ struct Cluster {
     drains: Vec<NodeEvacuation>,
     rejected: BTreeMap<String, RejectedDrain>,
     opened: BTreeSet<String>,
+    /// The notices that the plans could not read.
+    unread: Vec<String>,
 }
 
 impl Cluster {
@@ -86,9 +88,10 @@ impl Cluster {
         let name = |drain: &NodeEvacuation| drain.metadata.name.clone().unwrap();
         let mut done = Vec::new();
         let mut statuses = Vec::new();
-        let (mut opened, mut closed) = (Vec::new(), Vec::new());
+        let (mut opened, mut closed, mut deadlines) = (Vec::new(), Vec::new(), Vec::new());
         for plan in plans {
             statuses.push(plan.status);
+            self.unread.extend(plan.unread);
             for act in plan.acts {
                 done.push(match act {
                     RuleAct::Open(drain) => {
@@ -100,7 +103,10 @@ impl Cluster {
                         opened.push(drain);
                         text
                     }
-                    RuleAct::SetDeadline(drain, seconds) => format!("deadline {} {seconds}", name(drain)),
+                    RuleAct::SetDeadline(drain, seconds) => {
+                        deadlines.push((name(drain), seconds));
+                        format!("deadline {} {seconds}", name(drain))
+                    }
                     RuleAct::Close(drain) => {
                         closed.push(name(drain));
                         format!("close {}", name(drain))
@@ -114,6 +120,9 @@ impl Cluster {
         }
         self.opened = opened.iter().map(name).collect();
         self.drains.extend(opened);
+        for (drain, seconds) in deadlines {
+            self.drain(&drain).spec.requester.deadline_seconds = Some(seconds);
+        }
         for drain in closed {
             self.delete(&drain);
         }
@@ -297,18 +306,93 @@ fn the_deadline_is_the_notices_and_follows_it() {
     let deadline = json!({"from": {"annotation": "at"}, "reserveSeconds": 30});
     let mut cluster = Cluster::new(1, &json!({"deadline": deadline}));
     cluster.mark(0);
-    let notice = |time: &str| Some([("at".to_owned(), time.to_owned())].into());
-    cluster.nodes[0].metadata.annotations = notice("2024-10-04T00:02:00Z");
+    cluster.nodes[0].metadata.annotations = Some(notice("2024-10-04T00:02:00Z"));
     cluster.step(0);
     assert_eq!(cluster.step(1), ["open spot.n0 Some(89)"]);
     assert_eq!(cluster.step(2), [""; 0]);
-    cluster.nodes[0].metadata.annotations = notice("2024-10-04T00:01:00Z");
+    cluster.nodes[0].metadata.annotations = Some(notice("2024-10-04T00:01:00Z"));
     assert_eq!(cluster.step(3), ["deadline spot.n0 29"]);
-    cluster.nodes[0].metadata.annotations = notice("soon");
+    cluster.nodes[0].metadata.annotations = Some(notice("soon"));
     cluster.step(4);
     let entry = &cluster.rules[0].status.as_ref().unwrap().nodes[0];
     assert_eq!(entry.deadline, None);
     assert!(entry.message.as_ref().unwrap().starts_with("annotation at: \"soon\" is no time"));
+}
+
+/// The annotation `at` with the time of a notice.
+fn notice(time: &str) -> BTreeMap<String, String> {
+    [("at".to_owned(), time.to_owned())].into()
+}
+
+#[test]
+fn a_notice_that_cannot_be_read_gives_the_default_deadline_and_keeps_one_that_was_read() {
+    let deadline = json!({"from": {"annotation": "at"}, "defaultSeconds": 600});
+    for text in [
+        None,
+        Some(notice("soon")),
+        Some(notice("2024-10-04T00:02:00")),
+        Some(notice("2024-10-03T00:00:00Z")),
+    ] {
+        let mut cluster = Cluster::new(1, &json!({"deadline": deadline}));
+        cluster.mark(0);
+        cluster.nodes[0].metadata.annotations.clone_from(&text);
+        cluster.step(0);
+        assert_eq!(cluster.step(1), ["open spot.n0 Some(599)"], "{text:?}");
+        assert_eq!(cluster.step(2), [""; 0], "{text:?}");
+        let status = cluster.rules[0].status.clone().unwrap();
+        assert_eq!((status.nodes_unread, status.nodes[0].deadline), (1, Some(stamp(at(600)))), "{text:?}");
+        assert!(status.nodes[0].notice_problem.is_some(), "{text:?}");
+        cluster.nodes[0].metadata.annotations = Some(notice("2024-10-04T00:02:00Z"));
+        assert_eq!(cluster.step(3), ["deadline spot.n0 119"], "{text:?}");
+        cluster.nodes[0].metadata.annotations = text;
+        assert_eq!(cluster.step(4), [""; 0], "the drain keeps its time");
+        let status = cluster.rules[0].status.clone().unwrap();
+        assert_eq!((status.nodes_unread, status.nodes[0].deadline), (1, Some(stamp(at(120)))));
+    }
+}
+
+#[test]
+fn a_notice_that_becomes_unreadable_late_does_not_end_its_drain_at_once() {
+    let deadline = json!({"from": {"annotation": "at"}, "defaultSeconds": 60});
+    let mut cluster = Cluster::new(1, &json!({"deadline": deadline}));
+    cluster.mark(0);
+    cluster.nodes[0].metadata.annotations = Some(notice("2024-10-04T02:00:00Z"));
+    cluster.step(0);
+    assert_eq!(cluster.step(1), ["open spot.n0 Some(7199)"]);
+    cluster.nodes[0].metadata.annotations = Some(notice("later"));
+    assert_eq!(cluster.step(3600), [""; 0]);
+    assert_eq!(cluster.rules[0].status.as_ref().unwrap().nodes[0].deadline, Some(stamp(at(7200))));
+}
+
+#[test]
+fn a_notice_that_cannot_be_read_is_told_of_once_also_while_its_drain_is_held() {
+    let spec = json!({"deadline": {"from": {"annotation": "at"}}, "maxNodes": 1});
+    let mut cluster = Cluster::new(2, &spec);
+    for number in 0..2 {
+        cluster.mark(number);
+        cluster.nodes[number].metadata.annotations = Some(notice("soon"));
+    }
+    for second in 0..6 {
+        cluster.step(second);
+    }
+    assert_eq!(cluster.phases(), ["n0 Draining", "n1 Held"]);
+    let told = std::mem::take(&mut cluster.unread);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("node n0: annotation at: \"soon\" is no time"), "{told:?}");
+    assert!(told[1].starts_with("node n1: annotation at: \"soon\" is no time"), "{told:?}");
+    assert_eq!(cluster.rules[0].status.as_ref().unwrap().nodes_unread, 2);
+
+    cluster.nodes[1].metadata.annotations = Some(notice("later"));
+    for second in 6..9 {
+        cluster.step(second);
+    }
+    let told = std::mem::take(&mut cluster.unread);
+    assert_eq!(told.len(), 1, "another value: {told:?}");
+    cluster.nodes[1].metadata.annotations = Some(notice("2024-10-04T01:00:00Z"));
+    cluster.step(9);
+    assert_eq!(cluster.unread, [""; 0]);
+    let status = cluster.rules[0].status.clone().unwrap();
+    assert_eq!((status.nodes_unread, status.nodes[1].notice_problem.clone()), (1, None));
 }
 
 #[test]

@@ -227,6 +227,11 @@ async fn a_condition_without_a_time_counts_from_when_it_is_seen_and_a_date_of_ht
     assert!((1800..=3600).contains(&left), "{left}");
 
     stage.mark(0, false, json!({"example.com/at": "2026-11-26 12:00:00"})).await;
+    let is_unread = |status: &NodeEvacuationRuleStatus| {
+        let problem = status.nodes.first().and_then(|node| node.notice_problem.as_deref());
+        status.nodes_unread == 1 && problem.is_some_and(|problem| problem.contains("time zone"))
+    };
+    stage.rule_until("spot", "the status names the notice", is_unread).await;
     let events: Api<Event> = Api::namespaced(stage.scene.admin(), "default");
     let name = stage.name("spot");
     let told = eventually(PATIENCE, "an Event tells of the notice", || async {
