@@ -203,7 +203,7 @@ impl Gateway {
     ) -> ControlFlow<Answer, View> {
         let Decision { mut verdict, waits_to_be_counted, records } = self.decision(call, pod, sight, row);
         let is_live = matches!(sight, Sight::Live { .. });
-        if is_live && waits_to_be_counted && self.is_surplus(call, pod, row).await {
+        if is_live && waits_to_be_counted && self.surplus.is_surplus(call, pod).await {
             verdict = Verdict::Pass(Pass::Surplus);
         }
         if let Verdict::Pass(pass) = verdict {

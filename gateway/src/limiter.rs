@@ -21,9 +21,9 @@ const CALLS: usize = 64;
 const CALLS_OF_USER: usize = CALLS / 4;
 /// Start of the names of the control plane's accounts. Each is a flow: tenants cannot make one.
 const CONTROL_PLANE: &str = "system:serviceaccount:kube-system:";
-/// Maximum number of users that are remembered.
-const USERS: u64 = 10_000;
-/// Time for which an idle user is remembered.
+/// Maximum number of flows that are remembered.
+const FLOWS: u64 = 10_000;
+/// Time for which an idle flow is remembered.
 const IDLE: Duration = Duration::from_mins(1);
 
 /// Number of calls for a pod that were not counted after which a failure can last.
@@ -38,25 +38,60 @@ const REMEMBERED: Duration = Duration::from_mins(40);
 /// Permission to wait for the API. It ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    _of_user: OwnedSemaphorePermit,
+    _of_flow: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
+    /// True when the slot was free at once.
+    was_free: bool,
 }
 
 /// Reason for which there is no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSlot {
-    /// The user has too many calls in progress.
-    User,
-    /// All users together have too many calls in progress.
+    /// The flow has too many calls in progress.
+    Flow,
+    /// All flows together have too many calls in progress.
     All,
 }
 
-/// The bounds.
+/// Slots, with a share for each flow. Calls of a flow that has its share wait, and hold up no other flow.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    all: Arc<Semaphore>,
+    flows: Cache<String, Arc<Semaphore>>,
+    of_flow: usize,
+}
+
+impl Shares {
+    /// Returns `all` slots, of which one flow has at most `of_flow`.
+    pub(crate) fn new(all: usize, of_flow: usize) -> Self {
+        let flows = Cache::builder().max_capacity(FLOWS).time_to_idle(IDLE).build();
+        Self { all: Arc::new(Semaphore::new(all)), flows, of_flow }
+    }
+
+    /// Waits for a slot of that flow, at most for `patience`.
+    pub(crate) async fn slot(&self, flow: &str, patience: Duration) -> Result<Slot, NoSlot> {
+        let share = self.flows.get_with_by_ref(flow, || Arc::new(Semaphore::new(self.of_flow)));
+        // Neither semaphore is ever closed.
+        let of_flow = timeout(patience, share.acquire_owned()).await.ok().and_then(Result::ok);
+        let of_flow = of_flow.ok_or(NoSlot::Flow)?;
+        if let Ok(of_all) = Arc::clone(&self.all).try_acquire_owned() {
+            return Ok(Slot { _of_flow: of_flow, _of_all: of_all, was_free: true });
+        }
+        let of_all = timeout(patience, Arc::clone(&self.all).acquire_owned()).await.ok().and_then(Result::ok);
+        Ok(Slot { _of_flow: of_flow, _of_all: of_all.ok_or(NoSlot::All)?, was_free: false })
+    }
+
+    /// Returns the number of slots that a flow has.
+    fn taken(&self, flow: &str) -> usize {
+        let share = self.flows.get(flow);
+        share.map_or(0, |share| self.of_flow.saturating_sub(share.available_permits()))
+    }
+}
+
+/// The bounds of the users.
 #[derive(Debug)]
 pub(crate) struct Limiter {
-    all: Arc<Semaphore>,
-    users: Cache<String, Arc<Semaphore>>,
-    of_user: usize,
+    slots: Shares,
     /// The first time at which a call for a pod found no slot, by the pod's UID.
     turned_away: Cache<String, Instant>,
     /// The times at which the eviction API first did not count the deletion of a pod, and their numbers, by
@@ -76,24 +111,22 @@ impl Default for Limiter {
 
 impl Limiter {
     fn new(all: usize, of_user: usize) -> Self {
-        let users = Cache::builder().max_capacity(USERS).time_to_idle(IDLE).build();
         let turned_away = Cache::builder().max_capacity(PODS).time_to_idle(REMEMBERED).build();
         let uncounted = Cache::builder().max_capacity(PODS).time_to_idle(REMEMBERED).build();
         let counted = Cache::builder().max_capacity(PODS).time_to_idle(REMEMBERED).build();
         let last_free = Mutex::new(Instant::now());
-        let all = Arc::new(Semaphore::new(all));
-        Self { all, users, of_user, turned_away, uncounted, counted, last_free }
+        let slots = Shares::new(all, of_user);
+        Self { slots, turned_away, uncounted, counted, last_free }
     }
 
     /// Returns true while the user has more than a quarter of its share in progress.
     pub(crate) fn is_crowded(&self, user: &str) -> bool {
-        let in_progress = |share: Arc<Semaphore>| self.of_user.saturating_sub(share.available_permits());
-        self.users.get(share_of(user)).is_some_and(|share| in_progress(share) > self.of_user / 4)
+        self.slots.taken(share_of(user)) > self.slots.of_flow / 4
     }
 
     /// Returns true while every slot is taken.
     pub(crate) fn is_full(&self) -> bool {
-        self.all.available_permits() == 0
+        self.slots.all.available_permits() == 0
     }
 
     /// Records that a call for the pod of that UID found no slot, and returns the time since the first such
@@ -137,16 +170,11 @@ impl Limiter {
 
     /// Waits for a slot for that user, at most for `patience`.
     pub(crate) async fn slot(&self, user: &str, patience: Duration) -> Result<Slot, NoSlot> {
-        let share = self.users.get_with_by_ref(share_of(user), || Arc::new(Semaphore::new(self.of_user)));
-        // Neither semaphore is ever closed.
-        let of_user = timeout(patience, share.acquire_owned()).await.ok().and_then(Result::ok);
-        let of_user = of_user.ok_or(NoSlot::User)?;
-        if let Ok(of_all) = Arc::clone(&self.all).try_acquire_owned() {
+        let slot = self.slots.slot(share_of(user), patience).await?;
+        if slot.was_free {
             *self.last_free.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-            return Ok(Slot { _of_user: of_user, _of_all: of_all });
         }
-        let of_all = timeout(patience, Arc::clone(&self.all).acquire_owned()).await.ok().and_then(Result::ok);
-        Ok(Slot { _of_user: of_user, _of_all: of_all.ok_or(NoSlot::All)? })
+        Ok(slot)
     }
 }
 
@@ -167,7 +195,7 @@ mod tests {
         let first = limiter.slot("mallory", SOON).await.unwrap();
         let _second = limiter.slot("mallory", SOON).await.unwrap();
         assert!(limiter.is_crowded("mallory") && !limiter.is_crowded("alice"));
-        assert_eq!(limiter.slot("mallory", SOON).await.unwrap_err(), NoSlot::User);
+        assert_eq!(limiter.slot("mallory", SOON).await.unwrap_err(), NoSlot::Flow);
         limiter.slot("alice", SOON).await.unwrap();
         drop(first);
         limiter.slot("mallory", SOON).await.unwrap();
@@ -187,7 +215,7 @@ mod tests {
             // As many calls as there are slots, of eight accounts in turn.
             match limiter.slot(&account(&format!("tenant:app-{}", call % 8)), SOON).await {
                 Ok(slot) => slots.push(slot),
-                Err(reason) => assert_eq!(reason, NoSlot::User, "call {call}"),
+                Err(reason) => assert_eq!(reason, NoSlot::Flow, "call {call}"),
             }
         }
         assert_eq!(slots.len(), CALLS_OF_USER, "one share for all of them");

@@ -59,7 +59,7 @@ impl Gateway {
                 info!("pod {}: its deletion was not counted: {problem}", call.target());
                 Answer::Pass(Pass::Uncounted)
             }
-            Counted::Blocked(_) if self.is_surplus(call, pod, row).await => Answer::Pass(Pass::Surplus),
+            Counted::Blocked(_) if self.surplus.is_surplus(call, pod).await => Answer::Pass(Pass::Surplus),
             Counted::Blocked(message) if call.dry_run => Answer::Wait(Reply::blocked(call, row, &message)),
             Counted::Blocked(_) => return self.ask(call, pod, row, entry, None, records).await,
         })
@@ -73,11 +73,5 @@ impl Gateway {
         let namespace = Some(call.namespace.as_str()).filter(|_| busy);
         !call.dry_run
             && self.limiter.not_counted(namespace, uid) >= self.longest_hold.to_std().unwrap_or_default()
-    }
-
-    /// Returns true when the owner no longer wants the pod. Without a slot nobody knows.
-    pub(super) async fn is_surplus(&self, call: &Call, pod: &Pod, row: &Row) -> bool {
-        let Ok(_slot) = self.slot(call, Some(row)).await else { return false };
-        self.surplus.is_surplus(call, pod).await
     }
 }

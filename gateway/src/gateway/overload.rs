@@ -41,7 +41,7 @@ impl Gateway {
     /// Waits for the turn of a call that needs the API. The error is the answer where there is none.
     pub(super) async fn slot(&self, call: &Call, row: Option<&Row>) -> Result<Slot, Answer> {
         self.limiter.slot(&call.user.name, TURN).await.map_err(|none| match none {
-            NoSlot::User => Answer::Wait(Reply::busy(call, retry(row))),
+            NoSlot::Flow => Answer::Wait(Reply::busy(call, retry(row))),
             NoSlot::All => Answer::Unasked(Unasked::Busy),
         })
     }

@@ -49,6 +49,8 @@ struct PlayedApi {
     code: AtomicUsize,
     /// Other objects and lists as reads show them, by path.
     others: HashMap<&'static str, Value>,
+    /// The path whose reads are never answered.
+    slow: Option<&'static str>,
 }
 
 /// Returns the pod `shop/db-0` with that UID, which registers `self` or nobody.
@@ -77,6 +79,7 @@ impl PlayedApi {
                     live => (200, live.clone()),
                 }
             }
+            (Method::GET, path) if self.slow == Some(path) => std::future::pending().await,
             (Method::GET, path) if let Some(other) = self.others.get(path) => (200, other.clone()),
             (Method::GET, "/api/v1/namespaces") => list(json!(self.namespaces)),
             (Method::POST, "/api/v1/namespaces/shop/pods/db-0/eviction") => {

@@ -12,8 +12,8 @@
 //! # Guarantees
 //!
 //! Nothing is taken from the request. A deletion that a budget allows is counted without these reads. At most
-//! four of them are in progress, each for a fifth of a second. An owner that cannot be read in time has no
-//! surplus: its deletions count.
+//! four of them are in progress, one for each namespace, and each ends after a fifth of a second. An owner
+//! that cannot be read in time has no surplus: its deletions count.
 //!
 //! # Caveats
 //!

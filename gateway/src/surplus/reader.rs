@@ -20,7 +20,7 @@ use kube::{
 use machinery_watch::{Projected, Projection};
 use moka::sync::Cache;
 use serde::de::DeserializeOwned;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
 use tracing::warn;
 
 use super::{
@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     call::Call,
+    limiter::Shares,
     owner::{Owner, OwnerKind, controller_of, read},
     paging::list,
 };
@@ -37,6 +38,8 @@ use crate::{
 const TIMEOUT: Duration = Duration::from_millis(200);
 /// Maximum number of calls whose owners are read at the same time.
 const READS: usize = 4;
+/// Maximum number of those of one namespace: a quarter, so that slow reads of a namespace hold up no other.
+const READS_OF_NAMESPACE: usize = READS / 4;
 /// Number of objects in a page. The text of a page is in memory as a whole, and a pod can have a megabyte.
 const PAGE: u32 = 50;
 /// Maximum number of pages. A larger workload counts, unless it wants no pods at all.
@@ -47,11 +50,20 @@ const KNOWN: Duration = Duration::from_secs(1);
 const OWNERS: u64 = 10_000;
 
 /// Reads owners, and compares their pods with their wishes.
+///
+/// # Guarantees
+///
+/// Slow reads of three namespaces leave one to a fourth. The callers are controllers that act for all
+/// namespaces. The share is therefore the namespace's, and a call that waits for it has no slot of its user.
 pub(crate) struct SurplusReader {
     client: Client,
     /// UIDs of the controllers of pods whose top owners want no pods.
+    ///
+    /// That a pod is not surplus is never remembered, not even for a second: a deletion that follows a
+    /// scale-down at once would count, and the next try of its controller can be 1,000 s later. A rollout
+    /// that tries again and again is bounded by the share of its namespace.
     unwanted: Cache<String, ()>,
-    reads: Semaphore,
+    reads: Shares,
 }
 
 /// The wish of the top owner of a pod.
@@ -100,7 +112,7 @@ impl SurplusReader {
     /// Returns a reader by that client.
     pub(crate) fn new(client: Client) -> Self {
         let unwanted = Cache::builder().max_capacity(OWNERS).time_to_live(KNOWN).build();
-        Self { client, unwanted, reads: Semaphore::new(READS) }
+        Self { client, unwanted, reads: Shares::new(READS, READS_OF_NAMESPACE) }
     }
 
     /// Returns true when the owner of the pod no longer wants it, and the call is the owner's controller's.
@@ -113,17 +125,19 @@ impl SurplusReader {
             return true;
         }
         let comparison = async {
-            let _permit = self.reads.acquire().await;
-            self.compare(&owner, pod).await
+            let _slot = self.reads.slot(&owner.namespace, TIMEOUT).await.ok()?;
+            // Another call of the owner can have read it while this one waited.
+            let is_known = self.unwanted.contains_key(&owner.uid);
+            Some(if is_known { Ok(true) } else { self.compare(&owner, pod).await })
         };
-        match timeout(TIMEOUT, comparison).await {
-            Ok(Ok(surplus)) => surplus,
-            Ok(Err(error)) => {
+        match timeout(TIMEOUT, comparison).await.ok().flatten() {
+            Some(Ok(surplus)) => surplus,
+            Some(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
                 warn!(error, "{owner} cannot be read, the deletion of pod {} counts", call.target());
                 false
             }
-            Err(_) => {
+            None => {
                 warn!("{owner} was not read in time, the deletion of pod {} counts", call.target());
                 false
             }

@@ -102,3 +102,28 @@ async fn a_deletion_that_the_eviction_api_fails_to_count_waits_as_long_as_an_out
     assert!(matches!(gateway.answer(&call, None).await, Answer::Wait(_)));
     assert!(api.asked.lock().unwrap().is_some());
 }
+
+/// # Attack
+///
+/// - Attacker: a tenant whose owners are slow to read
+/// - Act: takes every slot of a workload controller, which deletes pods of all namespaces
+/// - Promise: 8
+#[tokio::test(start_paused = true)]
+async fn deletions_that_wait_to_be_read_as_surplus_take_no_slot_of_their_controller() {
+    let mut api = counting(1);
+    api.slow = Some("/apis/apps/v1/namespaces/shop/replicasets/db");
+    let (gateway, api) = gateway(api).await;
+    api.eviction.store(429, Ordering::Relaxed);
+    let calls = (0..SHARE).map(|_| {
+        let gateway = Arc::clone(&gateway);
+        tokio::spawn(async move { gateway.answer(&call_of(REPLICA_SET, Operation::Delete), None).await })
+    });
+    let calls: Vec<_> = calls.collect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let slot = gateway.limiter.slot(REPLICA_SET, Duration::from_millis(10)).await;
+    assert!(slot.is_ok() && !gateway.limiter.is_crowded(REPLICA_SET), "{slot:?}");
+    for call in calls {
+        assert!(!call.is_finished(), "it waits for its owner to be read");
+        call.abort();
+    }
+}

@@ -20,8 +20,10 @@ const BUDGETS: &str = "/apis/policy/v1/namespaces/shop/poddisruptionbudgets";
 #[derive(Default)]
 struct PlayedApi {
     objects: HashMap<&'static str, Value>,
-    /// True when no read is answered.
-    hangs: bool,
+    /// Start of the names of the namespaces whose reads are not answered.
+    hangs: Option<&'static str>,
+    /// Time of a read that is answered.
+    takes: Duration,
     /// The paths that were read, with their queries.
     read: Mutex<Vec<String>>,
 }
@@ -37,9 +39,11 @@ fn reader(api: PlayedApi) -> (SurplusReader, Arc<PlayedApi>) {
         let api = Arc::clone(&played);
         async move {
             api.read.lock().unwrap().push(request.uri().to_string());
-            if api.hangs {
+            let hangs = api.hangs.map(|start| format!("/namespaces/{start}"));
+            if hangs.is_some_and(|part| request.uri().path().contains(&part)) {
                 std::future::pending::<()>().await;
             }
+            tokio::time::sleep(api.takes).await;
             let failure = |code: u16, reason: &str| {
                 (code, json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason}))
             };
@@ -197,7 +201,7 @@ async fn an_owner_that_cannot_be_read_has_no_surplus() {
         });
         assert!(!verdict(&reader).await, "{path} {changed}");
     }
-    let (hanging, api) = reader(PlayedApi { hangs: true, ..PlayedApi::default() });
+    let (hanging, api) = reader(PlayedApi { hangs: Some("shop"), ..PlayedApi::default() });
     assert!(!verdict(&hanging).await);
     assert_eq!(*api.read.lock().unwrap(), [SET]);
 }
@@ -212,4 +216,52 @@ async fn only_the_controller_of_the_owner_can_delete_what_is_surplus() {
     }
     assert!(api.read.lock().unwrap().is_empty(), "nothing was read for them");
     assert!(verdict(&reader).await);
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant with many slow owners in three namespaces
+/// - Act: takes every read of owners again and again, so that surplus deletions of others wait for budgets
+/// - Promise: 8
+#[tokio::test(start_paused = true)]
+async fn slow_reads_of_three_namespaces_hold_up_no_surplus_deletion_of_another() {
+    let objects = [
+        (SET, set("web-1", 1)),
+        (DEPLOYMENT, deployment(1)),
+        (SETS, list(&[set("web-1", 1)])),
+        (PODS, list(&[pod("a", "web-1"), pod("b", "web-1")])),
+        (BUDGETS, budgets(2)),
+    ];
+    let takes = Duration::from_millis(10);
+    let (reader, api) = reader(PlayedApi { hangs: Some("tenant-"), takes, ..played(&objects) });
+    let call = call_of(&controller_user("replicaset-controller"), Operation::Delete);
+    let slow = (0..8 * READS).map(|number| {
+        let mut slow = pod("a", &format!("owner-{number}"));
+        slow["metadata"]["namespace"] = json!(format!("tenant-{}", number % 3));
+        serde_json::from_value(slow).unwrap()
+    });
+    let slow: Vec<Pod> = slow.collect();
+    for round in 0..5 {
+        let tries = futures::future::join_all(slow.iter().map(|pod| reader.is_surplus(&call, pod)));
+        // Just after them. If they had all reads, their ends would leave it too little time.
+        let next = async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            verdict(&reader).await
+        };
+        let (found, surplus) = tokio::join!(tries, next);
+        assert!(surplus, "round {round}");
+        assert!(found.iter().all(|surplus| !surplus), "round {round}: {found:?}");
+    }
+    for namespace in ["/tenant-0/", "/tenant-1/", "/tenant-2/"] {
+        let read = api.read.lock().unwrap().iter().filter(|uri| uri.contains(namespace)).count();
+        assert!(read >= 5, "{namespace} is read in each round, {read} times");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_waited_for_the_same_owner_that_wants_no_pods_share_one_read() {
+    let (reader, api) = reader(played(&[(SET, set("web-1", 0)), (DEPLOYMENT, deployment(0))]));
+    let verdicts = futures::future::join_all((0..20).map(|_| verdict(&reader))).await;
+    assert!(verdicts.iter().all(|surplus| *surplus));
+    assert_eq!(*api.read.lock().unwrap(), [SET, DEPLOYMENT]);
 }
