@@ -54,20 +54,22 @@ async fn a_deletion_that_a_budget_holds_passes_when_the_owner_no_longer_wants_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_waits_for_a_budget_passes_once_its_owner_no_longer_wants_the_pod() {
-    for (wanted, live, passes) in [
-        (0, done(), true),
-        (1, done(), false),
-        // It was canceled since, and its budget decides again.
-        (0, Value::Null, true),
+async fn a_deletion_that_waits_for_a_budget_passes_once_it_is_surplus() {
+    for (wanted, live, eviction, pass) in [
+        (0, done(), 429, Some(Pass::Surplus)),
+        (1, done(), 429, None),
+        // It was canceled since, so the budget decides again: it denies the deletion, or has room by now.
+        (0, Value::Null, 429, Some(Pass::Surplus)),
+        (0, Value::Null, 201, Some(Pass::Counted)),
     ] {
         let api = PlayedApi { evacuations: vec![done()], ..counting(wanted) };
         let (gateway, api) = gateway(api).await;
-        api.eviction.store(429, Ordering::Relaxed);
+        api.eviction.store(eviction, Ordering::Relaxed);
         *api.live_evacuation.lock().unwrap() = live.clone();
         let shown = Some(Shown { uid: "1", resource_version: "1" });
         let answer = gateway.answer(&call_of(REPLICA_SET, Operation::Delete), shown).await;
-        assert_eq!(answer == Answer::Pass(Pass::Surplus), passes, "{wanted} {live}: {answer:?}");
+        let passed = if let Answer::Pass(pass) = answer { Some(pass) } else { None };
+        assert_eq!(passed, pass, "{wanted} {live} {eviction}: {answer:?}");
     }
 }
 
