@@ -3,7 +3,7 @@
 use std::{
     fmt,
     io::{self, Read},
-    process::{Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
     time::{Duration, Instant},
@@ -67,8 +67,7 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> anyhow::Resu
     let (mut output, log) = io::pipe()?;
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let mut child = command.spawn().with_context(|| format!("{name} did not start"))?;
-    let pid = child.id();
-    reaper::watch_process(pid)?;
+    watch(&mut child).with_context(|| format!("{name} cannot be watched over"))?;
     // The program then holds the only other ends of the pipe.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let text = Arc::new(Mutex::new(Vec::new()));
@@ -98,9 +97,23 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> anyhow::Resu
             End::Killed
         }
     };
-    reaper::forget_process(pid);
+    reaper::forget_process(child.id());
     let text = String::from_utf8_lossy(&text.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
     Ok(Ended { text, end, took: began.elapsed() })
+}
+
+/// Lets the reaper kill a child when this process is killed.
+///
+/// # Errors
+///
+/// Fails when there is no reaper. The child is then killed, because nobody would end it.
+pub(crate) fn watch(child: &mut Child) -> io::Result<()> {
+    reaper::watch_process(child.id()).inspect_err(|_| {
+        // A child that has ended can be killed, too. The reaper's error is the one that matters.
+        if child.kill().is_ok() {
+            let _ = child.wait();
+        }
+    })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 
 use crate::{
+    bounded::watch,
     command::{cargo, output, root, run},
     suites::{self, Suite},
 };
@@ -92,9 +93,9 @@ fn start_control_plane() -> anyhow::Result<Child> {
     let builder = target_folder()?.join("debug/controlplane");
     let mut builder = crate::command::command(&builder.display().to_string())?;
     let started = builder.arg("binaries").stdout(Stdio::piped()).spawn();
-    let started = started.context("the builder of the control plane did not start")?;
+    let mut started = started.context("the builder of the control plane did not start")?;
     // It ends when cargo fails, and Go with it.
-    reaper::watch_process(started.id())?;
+    watch(&mut started).context("the builder of the control plane cannot be watched over")?;
     Ok(started)
 }
 
