@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 
-/// What a check reads, as a digest, beside the digest that it passed last.
+/// Digest of the files that a check reads, beside the digest that it passed last.
 #[derive(Debug)]
 pub(crate) struct Passed {
     file: PathBuf,

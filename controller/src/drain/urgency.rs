@@ -1,4 +1,4 @@
-//! Which changes of a drain's status are written at once, and which acts wait for those that are not.
+//! The changes of a drain's status that are written at once, and the acts that wait for the other changes.
 
 use evacuation_api::{CordonOwner, DrainedNode, DrainedNodePhase, NodeEvacuation, NodeEvacuationStatus};
 use evacuation_protocol::{DrainAct, is_recorded};

@@ -8,9 +8,9 @@
 //!
 //! # Guarantees
 //!
-//! Every write is guarded by the resourceVersion that was decided on. What a write returned is what is
-//! decided on next. What was decided is in the object, so that a successor continues where this process
-//! stopped.
+//! Every write is guarded by the resourceVersion that was decided on. The object that a write
+//! returned is decided on next. Every decision is in the object, so that a successor continues where this
+//! process stopped.
 
 mod act;
 mod asking_room;

@@ -254,7 +254,7 @@ fn problem(error: &PushError, course: &Course) -> Option<String> {
     Some(text.get(..end).unwrap_or(&text).chars().map(plain).collect())
 }
 
-/// An error and its causes in one line. What the API said is quoted once, without the names of types.
+/// An error and its causes in one line. The API's words are quoted once, without the names of types.
 fn explain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -85,8 +85,8 @@ impl Limits {
 
     /// Returns the reason for which no pod of the namespace may be asked now, and its end.
     ///
-    /// A namespace has a quarter of the requests of the whole cluster, rounded up. What it asked beyond that
-    /// does not count against others.
+    /// A namespace has a quarter of the requests of the whole cluster, rounded up. Its requests beyond that
+    /// do not count against others.
     pub(super) fn hold(
         &self,
         recent: &Recent,

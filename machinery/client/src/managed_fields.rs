@@ -71,7 +71,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for LeanBody<B> {
     }
 }
 
-/// Reader of JSON that arrives in pieces. What is no JSON may come out shorter, and is no JSON then either.
+/// Reader of JSON that arrives in pieces. Text that is no JSON may come out shorter, and still is none.
 #[derive(Debug, Default)]
 struct Filter {
     /// The objects and arrays that are open, outermost first.
@@ -83,7 +83,7 @@ struct Filter {
     after_metadata: bool,
     /// The first bytes of the key that is read.
     key: Vec<u8>,
-    /// What is held back until a key of an object of metadata is known: the comma before it, and itself.
+    /// Bytes held back until a key of an object of metadata is known: the comma before the key, and the key.
     held: Vec<u8>,
     /// Number of objects and arrays around the value that is dropped.
     dropped: Option<usize>,

@@ -10,8 +10,8 @@
 //! # Guarantees
 //!
 //! It deletes its own migration after a cancellation, and acknowledges when that is gone or has ended. It
-//! does not create again what a user deleted, and never touches the migrations of others. What it needs after
-//! a crash is in the migration's labels.
+//! does not create again what a user deleted, and never touches the migrations of others. The labels of the
+//! migration have all that it needs after a crash.
 //!
 //! # Caveats
 //!

@@ -230,7 +230,7 @@ impl<K: Comparable> Table<K> {
         })
     }
 
-    /// Records that a list begins. What is known now is in the list, unless the store went back.
+    /// Records that a list begins. The list is no older than the known objects, unless the store went back.
     pub(crate) fn begin_list(&mut self) {
         self.since_list = Some(SinceList::default());
     }

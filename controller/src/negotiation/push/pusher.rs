@@ -125,7 +125,7 @@ impl PushError {
     }
 }
 
-/// How far the posting of a question has come.
+/// Progress of the posting of a question.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Course {
     /// Canceled when the endpoint takes the question.

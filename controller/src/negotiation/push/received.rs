@@ -15,7 +15,7 @@ pub(crate) const MAX_BODY: usize = 256 * 1024;
 /// Number of characters of a header, and of bytes of a body, that are shown.
 const SHOWN: usize = 80;
 
-/// What a reply is told by: its code, the headers that could explain it, and the beginning of its body.
+/// Description of a reply: its code, the headers that could explain it, and the beginning of its body.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) code: StatusCode,

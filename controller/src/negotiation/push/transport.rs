@@ -44,7 +44,7 @@ pub(crate) enum PostError {
     Code {
         /// The endpoint.
         url: String,
-        /// What is known of the reply.
+        /// Description of the reply.
         reply: String,
     },
     /// The reply is too long.
@@ -60,7 +60,7 @@ pub(crate) enum PostError {
         url: String,
         /// Error of the parser.
         problem: String,
-        /// What is known of the reply.
+        /// Description of the reply.
         reply: String,
     },
     /// The reply holds no answer.
@@ -68,7 +68,7 @@ pub(crate) enum PostError {
     NoAnswer {
         /// The endpoint.
         url: String,
-        /// What is known of the reply.
+        /// Description of the reply.
         reply: String,
     },
     /// The reply repeats another UID: it is the answer to another question, or of another pod.

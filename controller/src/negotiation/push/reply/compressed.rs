@@ -8,8 +8,8 @@ use flate2::read::{DeflateDecoder, GzDecoder, ZlibDecoder};
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// Returns the body as it was before it was compressed in that content coding, or `None` when that has more
-/// than `limit` bytes. A body that is not of that coding, and one of another, is left as it is. What follows
-/// the compressed bytes does not count.
+/// than `limit` bytes. A body that is not of that coding, and one of another, is left as it is. Bytes after
+/// the compressed ones do not count.
 pub(crate) fn expanded(body: Vec<u8>, coding: &str, limit: usize) -> Option<Vec<u8>> {
     let read = if body.starts_with(GZIP) {
         read(GzDecoder::new(body.as_slice()), limit)
