@@ -1,5 +1,6 @@
 //! One call that evicts or deletes a pod, as the kube-apiserver describes it.
 
+use k8s_openapi::api::core::v1::Pod;
 use machinery_auth::UserInfo;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,8 @@ pub(crate) struct Call {
     pub(crate) pod: String,
     /// UID that the pod must have, if the caller gave one.
     pub(crate) uid: Option<String>,
+    /// resourceVersion that the pod must have, if the caller gave one.
+    pub(crate) resource_version: Option<String>,
     /// The user of the call.
     pub(crate) user: UserInfo,
     /// Grace period of the call. For a deletion the kube-apiserver fills in the pod's own.
@@ -55,5 +58,11 @@ impl Call {
     /// Returns the pod as `NAMESPACE/NAME`.
     pub(crate) fn target(&self) -> String {
         format!("{}/{}", self.namespace, self.pod)
+    }
+
+    /// Returns the resourceVersion that the caller requires, if the pod has another one.
+    pub(crate) fn other_version<'c>(&'c self, pod: &Pod) -> Option<&'c str> {
+        let wanted = self.resource_version.as_deref();
+        wanted.filter(|wanted| pod.metadata.resource_version.as_deref() != Some(*wanted))
     }
 }

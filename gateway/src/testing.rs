@@ -13,6 +13,7 @@ pub(crate) fn call_of(user: &str, operation: Operation) -> Call {
         namespace: "shop".to_owned(),
         pod: "db-0".to_owned(),
         uid: None,
+        resource_version: None,
         user: UserInfo { name: user.to_owned(), ..UserInfo::default() },
         grace_period_seconds: None,
         propagates: false,

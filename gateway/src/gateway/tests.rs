@@ -203,6 +203,49 @@ async fn an_eviction_that_would_pass_by_a_stale_pod_is_judged_by_the_live_one() 
     }
 }
 
+/// # Attack
+///
+/// - Attacker: a user who may evict pods
+/// - Act: names a resourceVersion that the pod no longer has, which the eviction API replaces by its own for
+///   an unready pod of a budget
+/// - Promise: 11, 12
+#[tokio::test(start_paused = true)]
+async fn a_call_for_a_state_that_the_live_pod_does_not_have_gets_a_409_and_asks_nobody() {
+    let versions = |listed: &str, live: &str, registered| {
+        let with = |version: &str| {
+            let mut pod = pod("1", registered);
+            pod["metadata"]["resourceVersion"] = json!(version);
+            pod
+        };
+        PlayedApi { listed: with(listed), live: with(live), ..PlayedApi::default() }
+    };
+    // The versions in the cache and live, the wanted one, the code of a read, whether the pod has responders,
+    // and the code of the reply.
+    for (listed, live, wanted, read, registered, expected) in [
+        ("7", "7", "7", 0, true, 429),
+        ("7", "7", "6", 0, true, 409),
+        ("7", "7", "8", 0, true, 409),
+        ("7", "7", "no version", 0, true, 409),
+        // The cache is stale.
+        ("6", "7", "7", 0, true, 429),
+        ("6", "8", "7", 0, true, 409),
+        // A pod that cannot be read opens no way.
+        ("7", "7", "6", 503, true, 429),
+        ("7", "7", "6", 0, false, 0),
+    ] {
+        let (gateway, api) = gateway(versions(listed, live, registered)).await;
+        api.code.store(read, Ordering::Relaxed);
+        let call = Call { resource_version: Some(wanted.to_owned()), ..evict() };
+        let code = match gateway.answer(&call, None).await {
+            Answer::Wait(reply) => reply.code,
+            Answer::Pass(Pass::Unregistered) => 0,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(code, expected, "{listed} {live} {wanted} {read}");
+        assert_eq!(api.asked.lock().unwrap().is_some(), code == 429, "{listed} {live} {wanted} {read}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deletion_is_judged_by_the_cache_only_in_the_state_that_the_review_shows() {
     let (gateway, api) =

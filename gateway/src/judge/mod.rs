@@ -168,6 +168,17 @@ pub(crate) enum Verdict {
     Look,
 }
 
+impl Verdict {
+    /// Returns true when the caller waits for the app, or for a budget.
+    pub(crate) fn holds(&self) -> bool {
+        match self {
+            Self::Ask { .. } | Self::Count(_) => true,
+            Self::Wait(reply) => reply.code == 429,
+            Self::Pass(_) | Self::Open(_) | Self::Look => false,
+        }
+    }
+}
+
 /// Decides about a call. No call passes by a cached pod that may have changed.
 pub(crate) fn judge(facts: &Facts<'_>) -> Verdict {
     let usual = without_outage(facts);

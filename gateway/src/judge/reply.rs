@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{Answer, ConditionType, Evacuation, ResponderState, ResponderStatus};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use machinery_logging::one_line;
 
@@ -20,7 +21,7 @@ const REJECTED: &str = "QuestionRejected";
 /// The reply to a caller whose call does not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
-    /// 429, or 404 for a pod that is gone.
+    /// 429; 404 for a pod that is gone; 409 for a precondition that does not hold.
     pub(crate) code: u16,
     /// Reason in CamelCase, as in a `metav1.Status`.
     pub(crate) reason: &'static str,
@@ -90,6 +91,25 @@ impl Reply {
             call.pod
         );
         Self { code: 404, reason: "NotFound", ..Self::with(call, ended, &text, 0, "EvacuationEnded") }
+    }
+
+    /// Returns the reply to a caller that requires a state of the pod which it does not have, in the words of
+    /// the kube-apiserver.
+    pub(crate) fn other_version(call: &Call, pod: &Pod, wanted: &str) -> Self {
+        let live = pod.metadata.resource_version.as_deref().unwrap_or_default();
+        let wanted = words(wanted);
+        Self {
+            code: 409,
+            reason: "Conflict",
+            message: format!(
+                "Operation cannot be fulfilled on Pod {:?}: the ResourceVersion in the precondition ({wanted}) \
+                 does not match the ResourceVersion in record ({live}). The object might have been modified",
+                call.pod
+            ),
+            retry_after_seconds: 0,
+            cause: "ResourceVersionPrecondition",
+            evacuation: None,
+        }
     }
 
     /// Returns the reply to a deletion that a budget holds back, in the words of the eviction API.

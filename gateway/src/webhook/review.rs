@@ -85,11 +85,14 @@ fn call<K: Resource>(
     pod: String,
     options: &DeleteOptions,
 ) -> Call {
+    let wanted = options.preconditions.clone().unwrap_or_default();
     Call {
         operation,
         namespace: request.namespace.clone().unwrap_or_default(),
         pod,
-        uid: options.preconditions.as_ref().and_then(|wanted| wanted.uid.clone()),
+        uid: wanted.uid,
+        // The eviction API takes an empty one for none.
+        resource_version: wanted.resource_version.filter(|version| !version.is_empty()),
         user: user(&request.user_info),
         grace_period_seconds: options.grace_period_seconds,
         propagates: options.propagation_policy.is_some(),
@@ -233,6 +236,20 @@ mod tests {
             let call = eviction(&read::<DynamicObject>(&review(&more)).unwrap()).unwrap();
             assert_eq!(call.dry_run, expected, "{body}");
             assert!(!call.propagates);
+        }
+    }
+
+    #[test]
+    fn the_preconditions_of_an_eviction_are_read_and_an_empty_version_is_none() {
+        for (version, expected) in [(json!("7"), Some("7")), (json!(""), None), (Value::Null, None)] {
+            let options = json!({"preconditions": {"uid": "p", "resourceVersion": version}});
+            let object = json!({
+                "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "db-0"}, "deleteOptions": options,
+            });
+            let more =
+                json!({"name": "db-0", "operation": "CREATE", "subResource": "eviction", "object": object});
+            let call = eviction(&read::<DynamicObject>(&review(&more)).unwrap()).unwrap();
+            assert_eq!((call.uid.as_deref(), call.resource_version.as_deref()), (Some("p"), expected));
         }
     }
 

@@ -64,6 +64,7 @@ impl GatewayWorld {
             namespace: "shop".to_owned(),
             pod: "db-0".to_owned(),
             uid,
+            resource_version: None,
             user: UserInfo { name: user.to_owned(), ..UserInfo::default() },
             grace_period_seconds: None,
             propagates: false,

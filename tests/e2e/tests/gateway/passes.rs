@@ -10,7 +10,7 @@ use evacuation_e2e::{
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::{
     Api,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::json;
 
@@ -44,6 +44,28 @@ async fn a_namespace_is_deleted_although_its_apps_are_silent() {
     let asked = stage.control_plane().audit_events().unwrap();
     let asked = asked.iter().filter(|e| e.resource() == "evacuations" && e.verb() == "create");
     assert_eq!(asked.filter(|event| event.namespace() == name).count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_precondition_that_does_not_hold_is_a_conflict_at_once_and_asks_nobody() {
+    let stage = Stage::new("precondition").await;
+    let pod = stage.app_pod("app", PodSpec::watching()).await;
+    let pods = stage.pods.api();
+    let note = Patch::Merge(json!({"metadata": {"annotations": {"acme.io/note": "new"}}}));
+    let newer = pods.patch("app", &PatchParams::default(), &note).await.unwrap();
+    assert_ne!(newer.metadata.resource_version, pod.metadata.resource_version);
+    let other_uid = Preconditions { uid: Some("another".to_owned()), resource_version: None };
+    let earlier = Preconditions { uid: None, resource_version: pod.metadata.resource_version.clone() };
+    for wanted in [other_uid, earlier] {
+        let options = DeleteParams::default().preconditions(wanted);
+        let evict = EvictParams { delete_options: Some(options.clone()), ..EvictParams::default() };
+        let told = refused_saying(pods.evict("app", &evict).await, 409, "in the precondition");
+        assert_eq!(told.reason, "Conflict");
+        refused_saying(pods.delete("app", &options).await, 409, "in the precondition");
+    }
+    assert_eq!(stage.all_evacuations().await.len(), 0, "the app was not asked");
+    assert!(stage.stays(&pod).await);
+    refused_saying(pods.evict("app", &EvictParams::default()).await, 429, "responder self was asked");
 }
 
 /// Only holders of `override` force a deletion.
