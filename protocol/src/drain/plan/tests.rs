@@ -491,6 +491,20 @@ fn completed_pods_are_deleted_and_late_ones_treated_as_the_spec_says() {
 }
 
 #[test]
+fn a_pod_that_terminates_keeps_its_grace_period_and_is_waited_for() {
+    let mut drain = drain(json!({"requester": {"gracePeriodSeconds": 5}}));
+    let mut cluster = Cluster::new(&["a"]);
+    cluster.add_pod("a", "p", &json!({"metadata": {"deletionTimestamp": at(3600).to_rfc3339()}}));
+    assert_eq!(cluster.begun(&mut drain), [] as [&str; 0], "an eviction would shorten it");
+    assert_eq!(cluster.plan(&mut drain, 1800), [] as [&str; 0]);
+    let pods = drain.status.as_ref().unwrap().pods;
+    assert_eq!((pods.total, pods.evicting, phases(&drain)), (1, 1, vec![Draining]));
+    cluster.pods.clear();
+    cluster.plan(&mut drain, 1801);
+    assert_eq!(phases(&drain), [Drained]);
+}
+
+#[test]
 fn a_node_that_cannot_be_cordoned_is_named_as_what_holds_the_drain() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
     cluster.add_pod("a", "p", &json!({}));
