@@ -147,7 +147,7 @@ pub enum DrainVerdict {
     Slow,
     /// Nothing changes by itself. `blockers` names what must change.
     Stuck,
-    /// It has ended: every pod that was to move is gone.
+    /// It has ended: every pod that was to move is gone, or `pods.skipped` counts it.
     Drained,
     /// It has ended, and a node was not drained.
     Failed,
@@ -202,6 +202,10 @@ pub struct DrainPodCounts {
     /// Pods that are gone.
     #[serde(default)]
     pub gone: i32,
+    /// Pods that are there and that the drain no longer waits for: they terminate for longer than
+    /// `spec.pods.skipTerminatingSeconds`, or the rules of the drain picked them once.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: i32,
 }
 
 /// One node of a drain.
@@ -301,7 +305,7 @@ pub enum DrainedNodePhase {
     Pending,
     /// Its pods are asked.
     Draining,
-    /// Every pod that was to move is gone.
+    /// Every pod that was to move is gone, or `pods.skipped` counts it.
     Drained,
     /// The node was deleted, and its pods are gone.
     Gone,

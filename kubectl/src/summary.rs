@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use evacuation_api::{DrainPodCounts, DrainedNode, DrainedNodePhase, FailedReason, NodeEvacuationStatus};
+use evacuation_api::{
+    DrainConditionType, DrainPodCounts, DrainedNode, DrainedNodePhase, FailedReason, NodeEvacuationStatus,
+};
 use evacuation_client::End;
 
 use crate::tracked::{Tracked, Unheard};
@@ -35,8 +37,9 @@ fn known(count: i32) -> usize {
 /// shop/db`. The status of the drain counts the pods that need no Evacuation, too.
 pub(crate) fn summary(status: &NodeEvacuationStatus, pods: &[&Tracked]) -> String {
     let counts = &status.pods;
-    if pods.iter().all(|pod| pod.is_gone()) && counts.total > counts.gone {
-        // Nothing is known of the pods that are left but their numbers.
+    let nothing_known = pods.iter().all(|pod| pod.is_gone()) && counts.total > counts.gone;
+    if nothing_known || status.is_true(DrainConditionType::Drained) {
+        // Nothing is known of the pods that are left but their numbers, or a drain has skipped them.
         return words(counts, silence(pods));
     }
     let mut left: BTreeMap<String, usize> = BTreeMap::new();
@@ -45,9 +48,11 @@ pub(crate) fn summary(status: &NodeEvacuationStatus, pods: &[&Tracked]) -> Strin
     }
     let (gone, total) = progress(status, pods);
     let rest = total.saturating_sub(gone).saturating_sub(left.values().sum());
+    let skipped = known(counts.skipped).min(rest);
+    let rest = rest.saturating_sub(skipped);
     let ahead = gone.saturating_sub(known(counts.gone));
     let (terminating, blocked) = without_evacuation(counts, pods, ahead, rest);
-    for (word, number) in [("terminating", terminating), ("blocked", blocked)] {
+    for (word, number) in [("skipped", skipped), ("terminating", terminating), ("blocked", blocked)] {
         if number > 0 {
             *left.entry(word.to_owned()).or_default() += number;
         }
@@ -94,6 +99,7 @@ fn words(counts: &DrainPodCounts, silence: Vec<String>) -> String {
         (counts.refused, "refused"),
         (counts.evicting, "evicting"),
         (counts.blocked, "blocked"),
+        (counts.skipped, "skipped"),
     ];
     let others = others.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
     let all = std::iter::once(format!("{} gone", counts.gone)).chain(silence).chain(others);
@@ -227,6 +233,29 @@ mod tests {
         went.node = Some("a".to_owned());
         let text = summary(&status, &[&went, &blocked()]);
         assert_eq!(text, "1 gone, 1 blocked by budget shop/db, 1 not asked yet");
+    }
+
+    #[test]
+    fn a_skipped_pod_is_not_called_gone_or_not_asked() {
+        let leaving = || tracked(&json!({"conditions": [condition("Blocked", "Terminating")]}));
+        let table = [
+            (json!({"total": 2, "gone": 1, "skipped": 1}), None, false, "1 gone, 1 skipped"),
+            (
+                json!({"total": 4, "gone": 1, "blocked": 1, "waiting": 1, "skipped": 1}),
+                Some(blocked()),
+                false,
+                "1 gone, 1 blocked by budget shop/db, 1 skipped, 1 not asked yet",
+            ),
+            // Its Evacuation waits for its end, and the drain no longer does.
+            (json!({"total": 2, "gone": 1, "skipped": 1}), Some(leaving()), true, "1 gone, 1 skipped"),
+        ];
+        for (counts, other, ended, expected) in table {
+            let mut status = of(&counts);
+            let conditions = if ended { json!([condition("Drained", "Drained")]) } else { json!([]) };
+            status.conditions = serde_json::from_value(conditions).unwrap();
+            let pods: Vec<_> = std::iter::once(gone(false)).chain(other).collect();
+            assert_eq!(summary(&status, &pods.iter().collect::<Vec<_>>()), expected, "{counts}");
+        }
     }
 
     #[test]

@@ -51,6 +51,9 @@ fn word(node: &DrainedNode, canvas: &Canvas) -> String {
     match node.phase {
         DrainedNodePhase::Pending => canvas.paint(Colour::Faint, "Pending"),
         DrainedNodePhase::Draining => canvas.paint(Colour::of(node.verdict), &format!("{:?}", node.verdict)),
+        DrainedNodePhase::Drained if node.pods.skipped > 0 => {
+            format!("{}, {} skipped", canvas.paint(Colour::Green, "Drained"), node.pods.skipped)
+        }
         DrainedNodePhase::Drained => canvas.paint(Colour::Green, "Drained"),
         DrainedNodePhase::Gone => {
             let message = plain(node.message.as_deref().unwrap_or_default());

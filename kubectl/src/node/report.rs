@@ -13,7 +13,7 @@ use kube::ResourceExt;
 use crate::{
     Exit,
     blockers::blocker_lines,
-    moment::Now,
+    moment::{Now, count},
     plain::{needs_nothing, plain},
 };
 
@@ -109,6 +109,10 @@ fn phase(node: &DrainedNode, before: Option<&DrainedNode>, ending: &str, now: No
     let (name, message) = (&node.name, node.message.as_deref().unwrap_or_default());
     match node.phase {
         DrainedNodePhase::Pending | DrainedNodePhase::Draining => None,
+        DrainedNodePhase::Drained if node.pods.skipped > 0 => {
+            let skipped = usize::try_from(node.pods.skipped).unwrap_or_default();
+            Some(format!("node/{name} evacuated, {} skipped", count(skipped, "pod")))
+        }
         DrainedNodePhase::Drained => Some(format!("node/{name} evacuated")),
         DrainedNodePhase::Gone => Some(plain(&format!("node/{name} is gone: {message}"))),
         DrainedNodePhase::Withdrawn | DrainedNodePhase::Failed
@@ -174,6 +178,20 @@ mod tests {
                 told.extend(report.lines(&drain(&json!({"nodes": nodes})), now()));
             }
             assert_eq!(told, [cordon, "node/a evacuated"]);
+        }
+    }
+
+    #[test]
+    fn a_node_on_which_pods_were_skipped_says_so() {
+        for (skipped, expected) in [
+            (0, "node/a evacuated"),
+            (1, "node/a evacuated, 1 pod skipped"),
+            (2, "node/a evacuated, 2 pods skipped"),
+        ] {
+            let mut nodes = node("Drained", "No");
+            nodes[0]["pods"] = json!({"total": 3, "gone": 3 - skipped, "skipped": skipped});
+            let told = Report::default().lines(&drain(&json!({"nodes": nodes})), now());
+            assert_eq!(told, [expected]);
         }
     }
 

@@ -190,6 +190,7 @@ fn counts(pods: &DrainPodCounts, ended: bool) -> String {
         (pods.refused, "refused"),
         (pods.evicting, "evicting"),
         (pods.blocked, "blocked"),
+        (pods.skipped, "skipped"),
     ];
     let others = others.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
     let others: Vec<String> = others.collect();

@@ -6,6 +6,7 @@ use evacuation_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::counts;
 use crate::{
     drain::message::{message, message_parts},
     status::put,
@@ -62,10 +63,7 @@ pub(super) fn end(status: &mut NodeEvacuationStatus, follows: bool, now: DateTim
         .filter(|node| node.phase == DrainedNodePhase::Gone)
         .filter_map(|node| node.message.clone())
         .collect();
-    let moved = match status.pods.gone {
-        1 => "1 pod is gone".to_owned(),
-        gone => format!("{gone} pods are gone"),
-    };
+    let moved = counts::ended(&status.pods);
     let deleted = named(&deleted).map(|nodes| format!("; {nodes}")).unwrap_or_default();
     // The reason comes first: a table shows no more than that.
     let (verdict, text) = match named(&reasons) {

@@ -20,6 +20,8 @@ pub(super) struct Present<'p> {
     pub(super) left: BTreeSet<&'p str>,
     /// All pods on the node.
     pub(super) there: &'p BTreeSet<&'p str>,
+    /// The pods that terminate for too long to be waited for.
+    pub(super) skipped: &'p BTreeSet<&'p str>,
 }
 
 /// Returns the first characters of a pod's UID.
@@ -38,7 +40,7 @@ pub fn is_recorded(status: &NodeEvacuationStatus, node: &str, pod: &Pod) -> bool
 }
 
 /// Takes in the pods that are left to move on a node. Those that are no longer there are gone, and further
-/// ones came. A pod that is there and no longer to move, such as by a change of the spec, counts no more. The
+/// ones came. A pod that is there and no longer to move, such as by a change of its labels, is skipped. The
 /// record of the node has at most `room` pods.
 pub(super) fn set(
     node: &mut DrainedNode,
@@ -48,16 +50,24 @@ pub(super) fn set(
     room: usize,
 ) {
     let before = node.pods.total.saturating_sub(node.pods.gone);
-    if number(node.counted_pods.len()) == before {
-        let went = node.counted_pods.iter().filter(|uid| !pods.there.contains(uid.as_str())).count();
-        let gone = node.pods.gone.saturating_add(number(went));
+    let is_recorded = number(node.counted_pods.len()) == before;
+    let known = std::mem::take(&mut node.counted_pods);
+    let known = known.iter().map(String::as_str).filter(|_| is_recorded);
+    let (there, went): (Vec<&str>, Vec<_>) = known.partition(|uid| pods.there.contains(uid));
+    let skipped: BTreeSet<&str> = there
+        .into_iter()
+        .chain(pods.skipped.iter().copied())
+        .filter(|uid| !pods.left.contains(uid))
+        .collect();
+    let left = DrainPodCounts { skipped: number(skipped.len()), ..left };
+    if is_recorded {
+        let gone = node.pods.gone.saturating_add(number(went.len()));
         node.pods = DrainPodCounts { total: gone.saturating_add(remaining(left)), gone, ..left };
     } else {
         by_numbers(&mut node.pods, left, changed);
     }
-    node.counted_pods.clear();
-    if pods.left.len() <= room {
-        node.counted_pods.extend(pods.left.iter().map(|uid| (*uid).to_owned()));
+    if pods.left.len().saturating_add(skipped.len()) <= room {
+        node.counted_pods = pods.left.union(&skipped).map(|uid| (*uid).to_owned()).collect();
     }
 }
 
@@ -77,10 +87,9 @@ pub(super) fn set_unasked(node: &mut DrainedNode, left: DrainPodCounts) {
     node.counted_pods.clear();
 }
 
-/// Takes in that no pod is left.
-pub(super) fn all_gone(node: &mut DrainedNode) {
-    by_numbers(&mut node.pods, DrainPodCounts::default(), false);
-    node.counted_pods.clear();
+/// Takes in that no pod is left to move.
+pub(super) fn none_left(node: &mut DrainedNode, pods: &Present<'_>) {
+    set(node, DrainPodCounts::default(), pods, false, 0);
 }
 
 /// Takes in the pods of a node whose drain has not begun: all that would have to go.
@@ -111,7 +120,21 @@ pub(super) fn add_up(nodes: &[DrainedNode]) -> DrainPodCounts {
         evicting: sum.evicting.saturating_add(pods.evicting),
         blocked: sum.blocked.saturating_add(pods.blocked),
         gone: sum.gone.saturating_add(pods.gone),
+        skipped: sum.skipped.saturating_add(pods.skipped),
     })
+}
+
+/// Returns the numbers of the pods of a drain, or of one node, that has come to its end.
+pub(super) fn ended(pods: &DrainPodCounts) -> String {
+    let gone = match pods.gone {
+        1 => "1 pod is gone".to_owned(),
+        gone => format!("{gone} pods are gone"),
+    };
+    match pods.skipped {
+        0 => gone,
+        1 => format!("{gone}, 1 was skipped and is there"),
+        skipped => format!("{gone}, {skipped} were skipped and are there"),
+    }
 }
 
 fn number(pods: usize) -> i32 {
@@ -119,7 +142,7 @@ fn number(pods: usize) -> i32 {
 }
 
 fn remaining(left: DrainPodCounts) -> i32 {
-    [left.waiting, left.asked, left.delayed, left.refused, left.evicting, left.blocked]
+    [left.waiting, left.asked, left.delayed, left.refused, left.evicting, left.blocked, left.skipped]
         .into_iter()
         .fold(0, i32::saturating_add)
 }
@@ -130,8 +153,8 @@ mod tests {
 
     /// Takes in a look at a node: the UIDs that are left to move, and those that are there beside them.
     fn look(node: &mut DrainedNode, left: &[&str], beside: &[&str], changed: bool, room: usize) {
-        let there = left.iter().chain(beside).copied().collect();
-        let pods = Present { left: left.iter().copied().collect(), there: &there };
+        let (there, skipped) = (left.iter().chain(beside).copied().collect(), BTreeSet::new());
+        let pods = Present { left: left.iter().copied().collect(), there: &there, skipped: &skipped };
         let waiting = DrainPodCounts { waiting: number(left.len()), ..DrainPodCounts::default() };
         set(node, waiting, &pods, changed, room);
     }
@@ -149,12 +172,43 @@ mod tests {
             // One went and another came between two looks.
             (vec!["a", "d"], vec![], (4, 2, 2)),
             // One is there and is not to move any more.
-            (vec!["a"], vec!["d"], (3, 2, 1)),
-            (vec![], vec!["d"], (3, 3, 0)),
-            (vec![], vec![], (3, 3, 0)),
+            (vec!["a"], vec!["d"], (4, 2, 1)),
+            (vec!["a", "d"], vec![], (4, 2, 2)),
+            (vec!["a"], vec!["d"], (4, 2, 1)),
+            (vec![], vec!["d"], (4, 3, 0)),
+            (vec![], vec![], (4, 4, 0)),
         ] {
             look(&mut node, &left, &beside, false, 9);
             assert_eq!(numbers(&node), expected, "{left:?} {beside:?}");
+            let (total, gone, waiting) = expected;
+            assert_eq!(node.pods.skipped, total - gone - waiting, "{left:?} {beside:?}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_terminates_for_too_long_is_skipped_with_and_without_a_record() {
+        for room in [9, 0] {
+            let mut node = DrainedNode::default();
+            look(&mut node, &["a", "b"], &[], false, room);
+            let (there, skipped) = (["b", "c"].into(), ["b", "c"].into());
+            let pods = Present { left: BTreeSet::new(), there: &there, skipped: &skipped };
+            none_left(&mut node, &pods);
+            assert_eq!(node.pods.skipped, 2, "{room}");
+            // Without a record nothing tells that it was the other one which went.
+            let expected = if room > 0 { (3, 1, 0) } else { (2, 0, 0) };
+            assert_eq!((numbers(&node), node.counted_pods.len()), (expected, 0), "{room}");
+        }
+    }
+
+    #[test]
+    fn the_end_tells_of_skipped_pods() {
+        for (gone, skipped, expected) in [
+            (0, 0, "0 pods are gone"),
+            (1, 0, "1 pod is gone"),
+            (2, 1, "2 pods are gone, 1 was skipped and is there"),
+            (1, 3, "1 pod is gone, 3 were skipped and are there"),
+        ] {
+            assert_eq!(ended(&DrainPodCounts { gone, skipped, ..DrainPodCounts::default() }), expected);
         }
     }
 

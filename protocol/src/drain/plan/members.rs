@@ -8,10 +8,11 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::{
     PodOnNode,
+    counts::record_of,
     returns::{Turn, turn},
 };
 use crate::drain::{
-    DrainFilters, DrainWarning, Picked,
+    DrainFilters, DrainSkip, DrainWarning, Picked,
     labels::is_picked,
     pick,
     verdict::{ROUNDS, Standing},
@@ -79,14 +80,15 @@ impl<'n> Rules<'n> {
         Self { drain, node, filters: DrainFilters::of(&drain.spec, missing), begun }
     }
 
-    /// Sorts the pods that are on the node: the refused ones, those to ask, and those that have ended.
-    /// `standing_of` tells the standing of a pod to ask.
+    /// Sorts the pods that are on the node: the refused ones, those to ask, and those that have ended. Names
+    /// beside them those that terminate for too long to be waited for. `standing_of` tells the standing of a
+    /// pod to ask.
     pub(super) fn members<'w, 'a>(
         &self,
         there: &[&'w PodOnNode<'a>],
         standing_of: impl Fn(&PodOnNode<'a>) -> Standing<'a>,
         now: DateTime<Utc>,
-    ) -> Vec<Member<'w, 'a>> {
+    ) -> (Vec<Member<'w, 'a>>, BTreeSet<&'a str>) {
         let seen: Vec<_> = there.iter().copied().filter(|seen| self.concerns(seen.pod)).collect();
         let picked = pick(seen.iter().map(|seen| seen.pod), &self.filters, now);
         let by_uid: ByUid<'w, 'a> =
@@ -104,7 +106,8 @@ impl<'n> Rules<'n> {
             let (standing, losses) = (Standing::Leaving, Vec::new());
             members.push(Member { seen, standing, phase, completed: true, unrecorded: false, losses });
         }
-        members
+        let terminating = picked.skipped.iter().filter(|(_, why)| *why == DrainSkip::Terminating);
+        (members, terminating.filter_map(|(pod, _)| record_of(pod)).collect())
     }
 
     /// Returns the pods that the drain's rules refuse, each with all reasons.

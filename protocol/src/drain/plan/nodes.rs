@@ -9,7 +9,6 @@ use evacuation_api::{
 };
 use k8s_openapi::api::core::v1::Node;
 
-use super::counts;
 use crate::{responders::selects, status::cut, time::stamp};
 
 /// Takes in the nodes when the drain begins, and the later ones of a drain that follows its selector. Counts
@@ -91,7 +90,6 @@ pub(super) fn gone(node: &mut DrainedNode, message: String) {
     node.cordoned = CordonOwner::No;
     node.verdict = DrainVerdict::Drained;
     node.message = Some(message);
-    counts::all_gone(node);
 }
 
 /// Begins as many nodes as the limits allow, in their order, and each node that is no longer there: its pods

@@ -209,6 +209,9 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
         // A node that others can still put pods on is not drained.
         let is_held = policy == CordonPolicy::Never || state.is_settled();
         node.phase = if is_held { pods.phase() } else { DrainedNodePhase::Draining };
+        if node.phase == DrainedNodePhase::Drained && node.pods.skipped > 0 {
+            node.message = Some(counts::ended(&node.pods));
+        }
         if let Some(last) = pods.last_phase().filter(|_| is_held && !spec.paused) {
             node.daemon_set_pods = last;
         }

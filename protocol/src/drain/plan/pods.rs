@@ -32,6 +32,8 @@ pub(super) struct NodePods<'w, 'a> {
     drain: Option<String>,
     /// The first characters of the UIDs of all pods on the node: see [`record_of`].
     there: BTreeSet<&'a str>,
+    /// Those of them that terminate for too long to be waited for.
+    skipped: BTreeSet<&'a str>,
     pods: Vec<Member<'w, 'a>>,
     /// The active Evacuations of its pods that hold the drain's entry, also of pods that the rules no longer
     /// pick.
@@ -62,7 +64,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
         let requests = there.iter().flat_map(|seen| seen.evacuations.iter().copied());
         let requests = requests.filter(|e| is_active(e) && own(e, entry).is_some()).collect();
         let left_alone = drain.status.as_ref().map(|status| status.left_alone.as_slice()).unwrap_or_default();
-        let pods = Rules::of(drain, node, missing, now).members(
+        let (pods, skipped) = Rules::of(drain, node, missing, now).members(
             there,
             |seen| match (standing(seen, entry, left_alone), shutdown) {
                 (Standing::Waiting | Standing::Rejected { .. }, Some(Shutdown { since, until })) => {
@@ -76,6 +78,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
             node: node.name.clone(),
             drain: drain.metadata.name.clone(),
             there: there.iter().filter_map(|seen| record_of(seen.pod)).collect(),
+            skipped,
             pods,
             requests,
             last_begun: !node.daemon_set_pods.is_empty(),
@@ -223,6 +226,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
         Present {
             left: self.pods.iter().filter_map(|member| record_of(member.seen.pod)).collect(),
             there: &self.there,
+            skipped: &self.skipped,
         }
     }
 

@@ -61,6 +61,7 @@ async fn a_pod_that_should_be_gone_for_long_is_not_waited_for_when_a_flag_says_s
     let output = evacuate(&desk, &node, &["--force", "--skip-wait-for-delete-timeout=1", "--timeout=60s"]);
     let output = output.await;
     assert_eq!(output.code, Some(0), "{output:?}");
+    assert_has(&output.stdout, &[&format!("node/{node} evacuated, 1 pod skipped"), "0 gone, 1 skipped"]);
     finalizers(&desk, &pod, &[]).await;
 }
 

@@ -21,6 +21,7 @@ impl<'w, 'a> Planner<'_, 'w, 'a> {
     ) -> Vec<PodJudgement> {
         let message = nodes::deleted(node, &self.world.nodes, self.now);
         if pods.is_empty() {
+            counts::none_left(node, &pods.present());
             nodes::gone(node, message);
             return Vec::new();
         }

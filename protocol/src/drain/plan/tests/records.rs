@@ -180,6 +180,18 @@ fn a_pod_that_takes_the_name_and_the_node_of_another_between_two_looks_is_counte
     assert!(drain.status.as_ref().unwrap().nodes[0].counted_pods.is_empty());
 }
 
+/// Returns the numbers of the pods: all, those that are gone, and the skipped ones.
+fn numbers(drain: &NodeEvacuation) -> (i32, i32, i32) {
+    let pods = drain.status.as_ref().unwrap().pods;
+    (pods.total, pods.gone, pods.skipped)
+}
+
+/// Returns the messages of a drain and of its first node.
+fn messages(drain: &NodeEvacuation) -> [&str; 2] {
+    let status = drain.status.as_ref().unwrap();
+    [status.message.as_deref().unwrap(), status.nodes[0].message.as_deref().unwrap()]
+}
+
 #[test]
 fn a_pod_that_the_drain_skips_after_a_while_is_there_and_does_not_count_as_gone() {
     let mut cluster = Cluster::new(&["a"]);
@@ -191,9 +203,45 @@ fn a_pod_that_the_drain_skips_after_a_while_is_there_and_does_not_count_as_gone(
     cluster.pods.clear();
     cluster.add_pod("a", "p", &json!({"metadata": {"deletionTimestamp": end}}));
     cluster.plan(&mut drain, 5);
-    let pods = drain.status.as_ref().unwrap().pods;
-    assert_eq!((pods.total, pods.gone, pods.evicting), (2, 1, 1));
+    assert_eq!(numbers(&drain), (2, 1, 0));
+    assert_eq!(drain.status.as_ref().unwrap().pods.evicting, 1);
     cluster.plan(&mut drain, 16);
-    let pods = drain.status.as_ref().unwrap().pods;
-    assert_eq!((pods.total, pods.gone, phases(&drain)), (1, 1, vec![Drained]));
+    assert_eq!((numbers(&drain), phases(&drain)), ((2, 1, 1), vec![Drained]));
+    assert_eq!(messages(&drain), ["1 pod is gone, 1 was skipped and is there"; 2]);
+}
+
+#[test]
+fn a_pod_that_terminated_for_long_before_the_drain_is_skipped() {
+    let mut cluster = Cluster::new(&["a"]);
+    let mut drain = drain(json!({"pods": {"skipTerminatingSeconds": 10}}));
+    cluster.add_pod("a", "p", &json!({"metadata": {"deletionTimestamp": at(-60).to_rfc3339()}}));
+    cluster.begun(&mut drain);
+    assert_eq!((numbers(&drain), phases(&drain)), ((1, 0, 1), vec![Drained]));
+    assert_eq!(messages(&drain), ["0 pods are gone, 1 was skipped and is there"; 2]);
+}
+
+#[test]
+fn a_pod_whose_labels_leave_the_selector_is_skipped_and_counts_as_gone_only_when_it_is() {
+    let labels = json!({"metadata": {"labels": {"app": "db"}}});
+    for goes in [false, true] {
+        let mut cluster = Cluster::new(&["a"]);
+        let mut drain = drain(json!({"pods": {"selector": {"matchLabels": {"app": "db"}}}}));
+        cluster.add_pod("a", "beside", &json!({}));
+        cluster.add_pod("a", "p", &labels);
+        cluster.add_pod("a", "q", &labels);
+        cluster.begun(&mut drain);
+        assert_eq!(numbers(&drain), (2, 0, 0));
+        let relabelled = cluster.pods.iter_mut().find(|(_, pod)| pod.metadata.uid.as_deref() == Some("p"));
+        relabelled.unwrap().1.metadata.labels = None;
+        cluster.plan(&mut drain, 1);
+        assert_eq!((numbers(&drain), phases(&drain)), ((2, 0, 1), vec![Draining]));
+        cluster.pods.retain(|(_, pod)| pod.metadata.uid.as_deref() != Some(if goes { "p" } else { "q" }));
+        cluster.plan(&mut drain, 2);
+        if goes {
+            assert_eq!((numbers(&drain), phases(&drain)), ((2, 1, 0), vec![Draining]));
+        } else {
+            assert_eq!((numbers(&drain), phases(&drain)), ((2, 1, 1), vec![Drained]));
+            assert_eq!(messages(&drain), ["1 pod is gone, 1 was skipped and is there"; 2]);
+        }
+    }
 }
