@@ -12,6 +12,7 @@ use crate::{
 
 mod departures;
 mod ends;
+mod guide;
 mod last;
 mod preview;
 mod records;
