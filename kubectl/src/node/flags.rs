@@ -137,6 +137,50 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_has_a_row_for_each_flag_of_kubectl_drain_and_names_the_field_that_it_sets() {
+        let page = include_str!("../../../docs/guide/kubectl-drain.md");
+        let (_, flags) = page.split_once("## Flags\n").unwrap();
+        let (flags, _) = flags.split_once("\n## ").unwrap();
+        let rows: Vec<Vec<&str>> =
+            flags.lines().map(|line| line.split('|').map(str::trim).collect()).collect();
+        let spec =
+            |arguments: &[&str]| serde_json::to_value(parse(arguments).unwrap().spec().unwrap()).unwrap();
+        // The flags of kubectl drain 1.37, and the arguments that mean the same here.
+        for (flag, arguments) in [
+            ("NODE...", &["a"][..]),
+            ("-l", &["-l", "pool=b"]),
+            ("--ignore-daemonsets", &["a", "--ignore-daemonsets"]),
+            ("--delete-emptydir-data", &["a", "--delete-emptydir-data"]),
+            ("--force", &["a", "--force"]),
+            ("--pod-selector", &["a", "--pod-selector=app"]),
+            ("--skip-wait-for-delete-timeout", &["a", "--skip-wait-for-delete-timeout=5"]),
+            ("--grace-period", &["a", "--grace-period=5"]),
+            ("--timeout", &["a", "--timeout=5s"]),
+            ("--disable-eviction", &["a", "--deadline=1s", "--at-deadline=delete"]),
+            ("--dry-run", &["a", "--dry-run=server"]),
+            ("--chunk-size", &["a"]),
+        ] {
+            let name = format!("`{flag}`");
+            let row =
+                rows.iter().find(|row| row.get(1).is_some_and(|cell| cell.split(", ").any(|it| it == name)));
+            let row = row.unwrap_or_else(|| panic!("{flag} has no row"));
+            let set = spec(arguments);
+            if row[2] == "none" {
+                assert_eq!(set, spec(&["a"]), "{flag}");
+                continue;
+            }
+            let is_set = |field: &str| {
+                let (path, value) = field.split_once(": ").unwrap_or((field, ""));
+                let found = set.pointer(&format!("/{}", path.replace('.', "/")));
+                let found = found.filter(|found| !found.is_null() && **found != serde_json::json!([]));
+                found.is_some_and(|found| value.is_empty() || found == value)
+            };
+            let fields = row[2].split(", ").map(|field| field.trim_matches('`'));
+            assert_eq!(fields.filter(|field| is_set(field)).count(), 1, "{flag}: {} {set}", row[2]);
+        }
+    }
+
+    #[test]
     fn usage_that_means_nothing_is_refused() {
         for (arguments, expected) in [
             (&[][..], "NODE"),
