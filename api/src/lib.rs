@@ -95,13 +95,13 @@ pub use status::{
 };
 pub use time::{Timestamp, WholeSecond, condition_time, from_condition_time};
 pub use validation::{
-    MAX_CA_BUNDLE_BYTES, MAX_DELAY_SECONDS, MAX_DRAIN_NAME_LENGTH, MAX_MARKS, MAX_MESSAGE_LENGTH,
-    MAX_OWNER_LENGTH, MAX_PHASES, MAX_REASON_LENGTH, MAX_REQUESTERS, MAX_REQUESTERS_PER_OWNER,
-    MAX_RESPONDERS, MAX_RESPONDERS_BYTES, MAX_RULE_NAME_LENGTH, MAX_SCHEDULE_LENGTH, MAX_WINDOW_SECONDS,
-    MIN_WINDOW_SECONDS, RESERVED_REQUESTERS, ResponderParseError, is_dns_subdomain, is_qualified_name,
-    nodes_allowed, parse_responders, validate_evacuation, validate_evacuation_responder,
-    validate_evacuation_update, validate_node_evacuation, validate_node_evacuation_rule,
-    validate_node_evacuation_update, validate_responders, validate_response,
+    MAX_CA_BUNDLE_BYTES, MAX_CALLER_DELETES_SECONDS, MAX_DELAY_SECONDS, MAX_DRAIN_NAME_LENGTH, MAX_MARKS,
+    MAX_MESSAGE_LENGTH, MAX_OWNER_LENGTH, MAX_PHASES, MAX_REASON_LENGTH, MAX_REQUESTERS,
+    MAX_REQUESTERS_PER_OWNER, MAX_RESPONDERS, MAX_RESPONDERS_BYTES, MAX_RULE_NAME_LENGTH,
+    MAX_SCHEDULE_LENGTH, MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS, RESERVED_REQUESTERS, ResponderParseError,
+    is_dns_subdomain, is_qualified_name, nodes_allowed, parse_responders, validate_evacuation,
+    validate_evacuation_responder, validate_evacuation_update, validate_node_evacuation,
+    validate_node_evacuation_rule, validate_node_evacuation_update, validate_responders, validate_response,
 };
 pub use window::{DEFAULT_TIME_ZONE, Window};
 pub use window_calendar::{WindowCalendar, WindowError};

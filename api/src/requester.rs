@@ -40,6 +40,12 @@ pub struct Requester {
     /// Setting it needs the verb `override`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_patience_seconds: Option<i64>,
+    /// Time that the caller behind the entry has to delete the pod itself once every responder is done, in
+    /// seconds: its next try passes. Then the controller evicts the pod. It does so at once when another
+    /// requester wants the pod, or overrides refusals. The gateway sets it for deletions. Setting it needs
+    /// the verb `override`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller_deletes_within_seconds: Option<i64>,
     /// Time window in which this requester starts negotiating. The entry sleeps until the window opens or the
     /// deadline is reached. Without a window it starts at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +65,7 @@ impl Requester {
             at_deadline: None,
             grace_period_seconds: None,
             budget_patience_seconds: None,
+            caller_deletes_within_seconds: None,
             window: None,
         }
     }

@@ -270,7 +270,8 @@ pub struct EvictionStatus {
     /// Time of the last attempt. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempt_time: Option<Timestamp>,
-    /// Earliest time of the next attempt.
+    /// Earliest time of the next attempt. Before the first attempt: the time until which the callers behind
+    /// the entries can delete the pod themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_time: Option<Timestamp>,
     /// Time since which budgets hold the eviction back, without another reason in between. Absent while none

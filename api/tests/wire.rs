@@ -160,12 +160,13 @@ prop_compose! {
             vec![DeadlineAction::GiveUp, DeadlineAction::Evict, DeadlineAction::Delete])))),
         grace_period_seconds in proptest::option::of(0..10_000_i64),
         budget_patience_seconds in proptest::option::of(0..10_000_i64),
+        caller_deletes_within_seconds in proptest::option::of(0..120_i64),
         window in proptest::option::of(window()),
     ) -> Requester {
         let (deadline, at_deadline) = deadline.map_or((None, None), |(time, action)| (Some(time), action));
         Requester {
             owner, name, reason, message, on_refusal, deadline, at_deadline, grace_period_seconds,
-            budget_patience_seconds, window,
+            budget_patience_seconds, caller_deletes_within_seconds, window,
         }
     }
 }

@@ -65,7 +65,7 @@ pub use eviction_request::{
 pub use negotiation::{
     ASK_ENDPOINT_AGAIN_SECONDS, Act, Attempt, Decision, Delivered, NO_VALID_ANSWER, NOT_ASKED, NOT_REACHED,
     OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, World, active_answer, continues_by,
-    current_responder, decide, deleted_despite, state_word,
+    current_responder, decide, deleted_despite, left_to_callers_until, state_word,
 };
 pub use outage::{
     Hold, LEADERLESS, LeaseAge, NO_CONTROLLER, Opening, Outage, OutageCause, Proof, Reachability, Recorded,

@@ -19,6 +19,10 @@ pub const RESERVED_REQUESTERS: usize = 8;
 /// Maximum length of an owner's name, in bytes.
 pub const MAX_OWNER_LENGTH: usize = 1024;
 
+/// Maximum of `callerDeletesWithinSeconds`: twice the longest Retry-After of the gateway. A pod whose app
+/// accepted stays no longer for a caller that does not come back.
+pub const MAX_CALLER_DELETES_SECONDS: i64 = 120;
+
 /// Maximum of every number of seconds: 68 years, short enough to add to any time.
 pub(super) const MAX_SECONDS: i64 = i32::MAX as i64;
 
@@ -134,6 +138,8 @@ fn validate_requester(errors: &mut Errors, path: &FieldPath, requester: &Request
     errors.message(path.child("message"), requester.message.as_deref());
     errors.within(path.child("gracePeriodSeconds"), requester.grace_period_seconds, 0, MAX_SECONDS);
     errors.within(path.child("budgetPatienceSeconds"), requester.budget_patience_seconds, 0, MAX_SECONDS);
+    let within = requester.caller_deletes_within_seconds;
+    errors.within(path.child("callerDeletesWithinSeconds"), within, 0, MAX_CALLER_DELETES_SECONDS);
     if requester.at_deadline.is_some() && requester.deadline.is_none() {
         errors.add(FieldErrorKind::Required, path.child("deadline"), "atDeadline needs a deadline");
     }
@@ -198,6 +204,11 @@ mod tests {
                 "/requesters/0",
                 json!({"name": "a.b/c", "budgetPatienceSeconds": -1}),
                 "Invalid spec.requesters[0].budgetPatienceSeconds",
+            ),
+            (
+                "/requesters/0",
+                json!({"name": "a.b/c", "callerDeletesWithinSeconds": 121}),
+                "Invalid spec.requesters[0].callerDeletesWithinSeconds",
             ),
             (
                 "/requesters/0",

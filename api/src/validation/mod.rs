@@ -14,8 +14,8 @@ mod window;
 
 pub use endpoints::MAX_CA_BUNDLE_BYTES;
 pub use evacuation::{
-    MAX_OWNER_LENGTH, MAX_REQUESTERS, MAX_REQUESTERS_PER_OWNER, RESERVED_REQUESTERS, validate_evacuation,
-    validate_evacuation_update,
+    MAX_CALLER_DELETES_SECONDS, MAX_OWNER_LENGTH, MAX_REQUESTERS, MAX_REQUESTERS_PER_OWNER,
+    RESERVED_REQUESTERS, validate_evacuation, validate_evacuation_update,
 };
 pub use evacuation_responder::validate_evacuation_responder;
 pub use node_evacuation::{

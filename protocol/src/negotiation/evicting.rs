@@ -40,6 +40,9 @@ impl Step<'_> {
             self.carry_out(world, &eviction);
             return Blockage::Unchanged;
         }
+        if self.is_left_to_callers() {
+            return Blockage::None;
+        }
         match self.permission(world, &eviction) {
             Permission::Now if world.busy => self.unless_about_eviction(),
             Permission::Now => {
@@ -50,6 +53,7 @@ impl Step<'_> {
                 attempt.attempts = attempt.attempts.saturating_add(1);
                 attempt.last_attempt_time = Some(stamp(self.now));
                 attempt.last_attempt_result = None;
+                attempt.next_attempt_time = None;
                 // Nothing was said to this one yet.
                 attempt.message = None;
                 self.unless_about_eviction()
@@ -96,7 +100,9 @@ impl Step<'_> {
     }
 
     fn permission(&self, world: &World, eviction: &EvictionStatus) -> Permission {
-        let next = eviction.next_attempt_time.map(|time| time.0).filter(|time| *time > self.now);
+        // Before the first attempt it is the end of the callers' time, which is over.
+        let next = eviction.next_attempt_time.filter(|_| eviction.attempts > 0);
+        let next = next.map(|time| time.0).filter(|time| *time > self.now);
         if reached(&self.policy, DeadlineAction::Delete).is_some() {
             // What held the evictions back before does not hold the deletion back.
             let deleted_before = is_deletion(&self.policy, eviction);

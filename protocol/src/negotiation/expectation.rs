@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{DeadlineAction, Evacuation, Requester, ResponderState, ScheduledDeadline};
 
+use super::left_to_callers_until;
 use crate::{
     policy::{next_change, rests},
     requesters::counted_deletion,
@@ -11,9 +12,9 @@ use crate::{
 };
 
 /// Returns the latest time at which an active Evacuation continues by itself: the Active responder's time
-/// expires, a deadline acts, a deletion that counts passes its budgets, or a window opens while every
-/// requester sleeps. `None` when the Evacuation has ended, and when only another answer, a budget or a
-/// requester can move it.
+/// expires, a deadline acts, a deletion that counts passes its budgets, the time of callers that delete the
+/// pod themselves is over, or a window opens while every requester sleeps. `None` when the Evacuation has
+/// ended, and when only another answer, a budget or a requester can move it.
 ///
 /// The deadline at which the entry of a counted deletion gives up does not count: retries move it.
 pub fn continues_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
@@ -33,7 +34,8 @@ pub fn continues_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
     let passes_at = counted_deletion(evacuation).map(|deletion| deletion.passes_at);
     let deadlines = deadlines.filter(|d| passes_at.is_none() || !is_renewed(evacuation, d));
     let deadline = deadlines.filter(|d| !d.reached && acts(d.action)).map(|d| d.time.0);
-    active.and_then(expiry_time).into_iter().chain(deadline).chain(passes_at).min()
+    let left_until = left_to_callers_until(evacuation);
+    active.and_then(expiry_time).into_iter().chain(deadline).chain(passes_at).chain(left_until).min()
 }
 
 /// Returns true for the deadline at which the entry of a counted deletion gives up.
@@ -88,6 +90,19 @@ mod tests {
         e
     }
 
+    /// An Evacuation that is left until 15 to a caller whose entry lives until 90.
+    fn left_to_its_caller() -> Evacuation {
+        let entry = Requester {
+            deadline: Some(at(90).into()),
+            at_deadline: Some(DeadlineAction::GiveUp),
+            caller_deletes_within_seconds: Some(15),
+            ..requester("a.b/r")
+        };
+        let mut e = evacuation_for(vec![entry]);
+        e.status.as_mut().unwrap().eviction.get_or_insert_default().next_attempt_time = Some(at(15).into());
+        e
+    }
+
     #[test]
     fn it_is_the_end_of_a_say_or_a_deadline_whichever_is_sooner() {
         let asked_by_nobody = evacuation();
@@ -106,6 +121,7 @@ mod tests {
             ("it will be deleted", with_deadline(asked_by_nobody, 300, DeadlineAction::Delete), Some(300)),
             ("a deletion counts", counted(Some(60)), Some(65)),
             ("no deletion counts", counted(None), Some(20)),
+            ("left to its caller", left_to_its_caller(), Some(15)),
             ("ended", canceled, None),
         ];
         for (what, e, expected) in table {

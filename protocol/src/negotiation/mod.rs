@@ -8,6 +8,7 @@ mod evicting;
 mod expectation;
 mod finished;
 mod group;
+mod left_to_callers;
 mod progress;
 mod pushing;
 mod step;
@@ -18,6 +19,7 @@ pub use self::{
     decide::decide,
     decision::{Act, Decision, Push},
     expectation::continues_by,
+    left_to_callers::left_to_callers_until,
     progress::{active_answer, current_responder, deleted_despite, state_word},
     pushing::ASK_ENDPOINT_AGAIN_SECONDS,
     step::TERMINATING_MARGIN_SECONDS,

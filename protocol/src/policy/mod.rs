@@ -13,5 +13,5 @@ pub use self::{
 pub(crate) use self::{
     deadline::{forced, next_forcing, reached},
     derive::{next_change, policy_at},
-    window::{forget_changed, rests},
+    window::{forget_changed, is_awake, rests},
 };

@@ -43,7 +43,7 @@ fn window<'a>(entries: &'a [Requester], row: &ScheduledWindow) -> Option<&'a Win
 }
 
 /// Returns true when an entry that has not expired is awake, by the deadlines and windows of the policy.
-pub(super) fn is_awake(requester: &Requester, policy: &Policy) -> bool {
+pub(crate) fn is_awake(requester: &Requester, policy: &Policy) -> bool {
     let opened = policy.windows.iter().any(|row| row.reached && row.key() == requester.key());
     // A deadline acts by itself, window or not, and how it acts is its entry's word. One that gave up left no
     // live entry.

@@ -30,14 +30,15 @@ pub enum EditError {
         /// The entry's name.
         requester: String,
     },
-    /// Only the gateway, as a holder of the verb `override`, says when a deletion passes its budgets.
-    #[error(
-        "requester {requester}: budgetPatienceSeconds is reserved, and only a user with the verb override sets it"
-    )]
-    #[strum(serialize = "ReservedPatience")]
-    ReservedPatience {
+    /// The field says how a deletion behind the entry goes on, which only the gateway knows. The verb
+    /// `override` lifts this.
+    #[error("requester {requester}: {field} is reserved, and only a user with the verb override sets it")]
+    #[strum(serialize = "ReservedField")]
+    ReservedField {
         /// The entry's name.
         requester: String,
+        /// The field's name.
+        field: &'static str,
     },
     /// The caller may not change the time to live so. The verb `override` lifts this.
     #[error("ttlSecondsAfterFinished cannot be set so: {why}, and the user does not have the verb override")]
@@ -104,7 +105,7 @@ impl EditError {
             Self::NotYours { .. }
                 | Self::Full
                 | Self::Reserved { .. }
-                | Self::ReservedPatience { .. }
+                | Self::ReservedField { .. }
                 | Self::Retention { .. }
         )
     }

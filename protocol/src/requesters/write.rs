@@ -71,7 +71,8 @@ pub fn check_creation(requesters: &[Requester], user: &str) -> Result<(), EditEr
 }
 
 /// Checks that no entry takes a name by which its pod would move without the others of its PodGroup, or would
-/// be asked past its budgets, and that none claims to stand for a deletion that counts.
+/// be asked past its budgets, and that none claims to stand for a deletion: one that counts, or one that its
+/// caller carries out.
 fn check_reserved<'a>(
     written: impl Iterator<Item = RequesterKey<'a>>,
     requesters: &[Requester],
@@ -81,10 +82,13 @@ fn check_reserved<'a>(
         if !disrupts(key.name) {
             return Err(EditError::Reserved { requester });
         }
-        let counts = |entry: &Requester| entry.key() == key && entry.budget_patience_seconds.is_some();
-        if requesters.iter().any(counts) {
-            return Err(EditError::ReservedPatience { requester });
-        }
+        let Some(entry) = requesters.iter().find(|entry| entry.key() == key) else { continue };
+        let field = match entry {
+            Requester { budget_patience_seconds: Some(_), .. } => "budgetPatienceSeconds",
+            Requester { caller_deletes_within_seconds: Some(_), .. } => "callerDeletesWithinSeconds",
+            _ => continue,
+        };
+        return Err(EditError::ReservedField { requester, field });
     }
     Ok(())
 }

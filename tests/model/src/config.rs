@@ -69,6 +69,8 @@ pub struct Entry {
     pub deadline: Option<(i64, DeadlineAction)>,
     /// The minute after the creation at which its window opens, for a minute.
     pub window: Option<u32>,
+    /// The time that the caller behind the entry has to delete the pod itself, in seconds.
+    pub caller_deletes_within: Option<i64>,
 }
 
 /// An answer of a responder.
@@ -138,6 +140,7 @@ impl Entry {
             on_refusal: Some(self.on_refusal),
             deadline: self.deadline.map(|(seconds, _)| at(seconds).into()),
             at_deadline: self.deadline.map(|(_, action)| action),
+            caller_deletes_within_seconds: self.caller_deletes_within,
             window: self.window.map(|minute| Window {
                 schedule: format!("{minute} 0 * * *"),
                 duration_seconds: WINDOW_SECONDS,

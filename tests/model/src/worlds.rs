@@ -16,7 +16,7 @@ const NO_LIMITS: Limits = Limits {
 };
 
 const fn entry(on_refusal: RefusalPolicy, deadline: Option<(i64, DeadlineAction)>) -> Entry {
-    Entry { on_refusal, deadline, window: None }
+    Entry { on_refusal, deadline, window: None, caller_deletes_within: None }
 }
 
 const WAIT: Entry = entry(RefusalPolicy::Wait, None);
@@ -25,6 +25,10 @@ const OVERRIDE: Entry = entry(RefusalPolicy::Override, None);
 const GIVE_UP_AT_4: Entry = entry(RefusalPolicy::Override, Some((4, DeadlineAction::GiveUp)));
 const GIVEN_UP: Entry = entry(RefusalPolicy::Override, Some((0, DeadlineAction::GiveUp)));
 const EVICT_AT_6: Entry = entry(RefusalPolicy::Wait, Some((6, DeadlineAction::Evict)));
+const DELETES_WITHIN_3: Entry = Entry {
+    caller_deletes_within: Some(3),
+    ..entry(RefusalPolicy::GiveUp, Some((8, DeadlineAction::GiveUp)))
+};
 
 const fn sleeps(entry: Entry, minute: u32) -> Entry {
     Entry { window: Some(minute), ..entry }
@@ -32,7 +36,9 @@ const fn sleeps(entry: Entry, minute: u32) -> Entry {
 
 /// The worlds that are walked, each for a part of the protocol.
 pub fn worlds() -> Vec<Config> {
-    vec![ANSWERS, PEOPLE, DEADLINES, FENCE, JUMPS, LEADERS, BUDGET, AGAIN, MADNESS, WINDOWS, SLEEPERS]
+    vec![
+        ANSWERS, PEOPLE, DEADLINES, FENCE, JUMPS, LEADERS, BUDGET, AGAIN, MADNESS, WINDOWS, SLEEPERS, CALLERS,
+    ]
 }
 
 const fn waits(timeout: i64, max_delay: i64) -> Registered {
@@ -210,5 +216,19 @@ const SLEEPERS: Config = Config {
     ],
     budget: None,
     limits: Limits { answers: 1, edits: 1, forgeries: 1, ..NO_LIMITS },
+    rules: Rules::KEPT,
+};
+
+const CALLERS: Config = Config {
+    name: "callers",
+    about: "a caller that deletes the pod itself, or does not come back; another who joins; clocks that are off",
+    instants: &[0, 2, 4, 6, 8, 10],
+    skews: &[-2, 0, 2],
+    controllers: 1,
+    responders: &[waits(4, 4)],
+    answers: &[Say::Accept, Say::Refuse],
+    users: &[leaves(DELETES_WITHIN_3), joins(&[WAIT])],
+    budget: None,
+    limits: Limits { answers: 1, edits: 1, departures: 1, ..NO_LIMITS },
     rules: Rules::KEPT,
 };

@@ -5,7 +5,8 @@
 use evacuation_api::RefusalPolicy;
 use evacuation_model::{Config, Entry, Law, Limits, Rules, User, explore, worlds};
 
-const AWAKE: Entry = Entry { on_refusal: RefusalPolicy::Wait, deadline: None, window: None };
+const AWAKE: Entry =
+    Entry { on_refusal: RefusalPolicy::Wait, deadline: None, window: None, caller_deletes_within: None };
 const LATER: Entry = Entry { window: Some(2), ..AWAKE };
 
 /// Walks that world under those rules and expects one of those laws to be broken.

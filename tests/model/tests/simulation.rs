@@ -34,6 +34,8 @@ struct Entry {
     deadline: Option<(i64, DeadlineAction)>,
     /// The minute after the beginning at which its window opens, for a minute.
     window: Option<u32>,
+    /// The time that the caller behind it has to delete the pod itself.
+    caller: Option<i64>,
 }
 
 impl Entry {
@@ -43,6 +45,7 @@ impl Entry {
             on_refusal: Some(self.on_refusal),
             deadline: self.deadline.map(|(seconds, _)| at(seconds).into()),
             at_deadline: self.deadline.map(|(_, action)| action),
+            caller_deletes_within_seconds: self.caller,
             window: self.window.map(|minute| Window {
                 schedule: format!("{minute} 0 * * *"),
                 duration_seconds: 60,
@@ -340,7 +343,9 @@ impl Sim {
         new.requesters.retain(|r| r.name != name);
         new.requesters.extend(entry.map(|e| e.requester(user)));
         let who = user.to_string();
-        let editor = Editor { user: &who, may_override: false, guarded: true };
+        // Only the gateway stands for callers, and holds the verb.
+        let may_override = entry.is_some_and(|entry| entry.caller.is_some());
+        let editor = Editor { user: &who, may_override, guarded: true };
         let Ok(edit) = check_requester_edit(&self.evacuation, &new, editor, at(self.now)) else {
             return;
         };
@@ -500,8 +505,9 @@ fn entry() -> impl Strategy<Value = Entry> {
     let policy =
         prop_oneof![Just(RefusalPolicy::GiveUp), Just(RefusalPolicy::Wait), Just(RefusalPolicy::Override)];
     let window = proptest::option::weighted(0.3, 0..8_u32);
-    (policy, proptest::option::of((1..400_i64, action())), window)
-        .prop_map(|(on_refusal, deadline, window)| Entry { on_refusal, deadline, window })
+    let caller = proptest::option::weighted(0.3, 0..60_i64);
+    (policy, proptest::option::of((1..400_i64, action())), window, caller)
+        .prop_map(|(on_refusal, deadline, window, caller)| Entry { on_refusal, deadline, window, caller })
 }
 
 fn action() -> impl Strategy<Value = DeadlineAction> {
@@ -595,7 +601,8 @@ proptest! {
         registered in registered(),
         answers in proptest::collection::vec((any_answer(), 1..100_i64), 1..10),
     ) {
-        let mut sim = Sim::new(&[Entry { on_refusal, deadline: Some((deadline, action)), window }], registered);
+        let entry = Entry { on_refusal, deadline: Some((deadline, action)), window, caller: None };
+        let mut sim = Sim::new(&[entry], registered);
         // No budget ever lets it go: the negotiation must end all the same.
         sim.budget = Some(0);
         let mut answers = answers.into_iter().cycle();
@@ -628,10 +635,13 @@ proptest! {
     fn an_eviction_that_nothing_holds_back_always_ends_with_the_pod_gone(
         registered in registered(),
         window in proptest::option::of(0..3_u32),
+        caller in proptest::option::of(0..120_i64),
         crashes in proptest::collection::vec(any::<bool>(), 0..6),
         lost in proptest::collection::vec(any::<bool>(), 0..6),
     ) {
-        let entry = Entry { on_refusal: RefusalPolicy::Override, deadline: None, window };
+        // A caller that is left the pod and does not come back delays the end, and does not prevent it.
+        let on_refusal = if caller.is_some() { RefusalPolicy::Wait } else { RefusalPolicy::Override };
+        let entry = Entry { on_refusal, deadline: None, window, caller };
         let mut sim = Sim::new(&[entry], registered);
         let (mut crashes, mut lost) = (crashes.into_iter(), lost.into_iter());
         for _ in 0..200 {

@@ -61,19 +61,22 @@ fn a_name_of_the_gateways_workload_rows_or_of_the_refresh_needs_override() {
     }
 }
 
-/// A drain would tell its operator that the pod goes by itself.
+/// A drain would tell its operator that the pod goes by itself, or the controller would wait for nobody.
 #[test]
-fn an_entry_that_stands_for_a_counted_deletion_needs_override() {
-    let own = Requester { budget_patience_seconds: Some(60), ..requester_of("bob", "a.b/job") };
-    let created = check_creation(std::slice::from_ref(&own), "bob");
-    let joins = spec(vec![requester("a.b/r"), own]);
-    let e = asking();
-    let joined = check_requester_edit(&e, &joins, by("bob", false), at(1));
-    for error in [created.unwrap_err(), joined.unwrap_err()] {
-        assert_eq!(error.cause(), "ReservedPatience");
-        assert!(error.is_forbidden());
+fn an_entry_that_stands_for_a_deletion_needs_override() {
+    let counted = Requester { budget_patience_seconds: Some(60), ..requester_of("bob", "a.b/job") };
+    let own = Requester { caller_deletes_within_seconds: Some(15), ..requester_of("bob", "a.b/job") };
+    for (own, field) in [(counted, "budgetPatienceSeconds"), (own, "callerDeletesWithinSeconds")] {
+        let created = check_creation(std::slice::from_ref(&own), "bob");
+        let joins = spec(vec![requester("a.b/r"), own]);
+        let e = asking();
+        let joined = check_requester_edit(&e, &joins, by("bob", false), at(1));
+        for error in [created.unwrap_err(), joined.unwrap_err()] {
+            assert_eq!(error.cause(), "ReservedField");
+            assert!(error.is_forbidden() && error.to_string().contains(field), "{error}");
+        }
+        check_requester_edit(&e, &joins, by("bob", true), at(1)).unwrap();
     }
-    check_requester_edit(&e, &joins, by("bob", true), at(1)).unwrap();
 }
 
 #[test]
