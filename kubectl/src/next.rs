@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{Answer, DeadlineAction, Evacuation, ResponderState};
-use evacuation_protocol::{continues_by, counted_deletion, is_finished, state_word};
+use evacuation_protocol::{continues_by, counted_deletion, is_finished, left_to_callers_until, state_word};
 use serde_json::{Value, json};
 
 use crate::moment::Now;
@@ -27,6 +27,8 @@ pub(crate) enum Step {
     AsksAgain,
     /// A deletion that counts passes the budgets that hold it back.
     PassesBudget,
+    /// The pod is no longer left to the callers that delete it themselves.
+    CallersTimeEnds,
     /// A deadline acts.
     Deadline(DeadlineAction),
 }
@@ -41,12 +43,14 @@ impl Next {
             active.filter(|_| answer == Some(Answer::Refuse)).and_then(|responder| responder.retry_time);
         let again = again.map(|time| Self { time: time.0, step: Step::AsksAgain });
         let passes_at = counted_deletion(evacuation).map(|deletion| deletion.passes_at);
+        let left_until = left_to_callers_until(evacuation);
         let next = continues_by(evacuation).map(|time| {
             let mut deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
             let deadline = deadlines.find(|deadline| !deadline.reached && deadline.time.0 == time);
             let step = match (deadline, answer) {
                 _ if state_word(evacuation) == "Scheduled" => Step::WindowOpens,
                 _ if passes_at == Some(time) => Step::PassesBudget,
+                _ if left_until == Some(time) => Step::CallersTimeEnds,
                 (Some(deadline), _) => Step::Deadline(deadline.action),
                 (None, Some(Answer::Delay)) => Step::DelayEnds,
                 (None, _) => Step::SilenceEnds,
@@ -69,6 +73,7 @@ impl Next {
             Step::WindowOpens | Step::SilenceEnds | Step::DelayEnds => format!("until {time}"),
             Step::AsksAgain => format!("at {time}: may be asked again"),
             Step::PassesBudget => format!("at {time}: passes the budget"),
+            Step::CallersTimeEnds => format!("at {time}: evicts, unless its caller deletes it first"),
             Step::Deadline(action) => format!("at {time}: {}", act(action)),
         })
     }
@@ -81,6 +86,7 @@ impl Next {
             Step::DelayEnds => "DelayEnds".to_owned(),
             Step::AsksAgain => "AsksAgain".to_owned(),
             Step::PassesBudget => "PassesBudget".to_owned(),
+            Step::CallersTimeEnds => "CallersTimeEnds".to_owned(),
             Step::Deadline(action) => format!("{action:?}"),
         };
         let time = self.time.to_rfc3339_opts(SecondsFormat::Secs, true);
@@ -99,6 +105,7 @@ impl Next {
             Step::DelayEnds => format!("at {time}: the delay ends"),
             Step::AsksAgain => format!("at {time}: may be asked again"),
             Step::PassesBudget => format!("from {time} on: the budget no longer holds its deletion"),
+            Step::CallersTimeEnds => format!("at {time}: evicts, unless its caller deletes it first"),
             Step::Deadline(action) => format!("at {time}: {}", act(action)),
         })
     }
@@ -208,5 +215,19 @@ mod tests {
         let now = Now { time: "2026-11-20T22:00:26Z".parse().unwrap(), led: true };
         let sentence = "from 22:30:20Z (in 29 min) on: the budget no longer holds its deletion";
         assert_eq!(next.sentence(now).as_deref(), Some(sentence));
+    }
+
+    #[test]
+    fn a_pod_that_is_left_to_its_caller_names_the_time_from_which_the_controller_evicts() {
+        let mut left = asked(&json!({"state": "Completed"}), Some("GiveUp"));
+        left.spec.requesters[0].caller_deletes_within_seconds = Some(15);
+        let eviction = json!({"nextAttemptTime": "2026-11-20T22:00:28Z"});
+        left.status.as_mut().unwrap().eviction = Some(serde_json::from_value(eviction).unwrap());
+        let next = Next::of(&left).unwrap();
+        assert_eq!(next.step, Step::CallersTimeEnds);
+        let now = Now { time: "2026-11-20T22:00:26Z".parse().unwrap(), led: true };
+        let sentence = "at 22:00:28Z (in 2 s): evicts, unless its caller deletes it first";
+        assert_eq!(next.sentence(now).as_deref(), Some(sentence));
+        assert_eq!(next.text(now).as_deref(), Some(sentence));
     }
 }

@@ -83,6 +83,7 @@ fn words(pod: &Tracked, step: Step) -> String {
         (Step::WindowOpens, _) => format!("{name} waits for its window"),
         (Step::AsksAgain, _) => format!("{name} may be asked again"),
         (Step::PassesBudget, _) => format!("{name} waits for its budget"),
+        (Step::CallersTimeEnds, _) => format!("{name} is evicted unless its caller deletes it first"),
         (Step::Deadline(DeadlineAction::Evict), _) => format!("{name} is evicted at its deadline"),
         (Step::Deadline(DeadlineAction::Delete), _) => format!("{name} is deleted at its deadline"),
         (Step::Deadline(DeadlineAction::GiveUp), _) => format!("{name} is left alone at its deadline"),
