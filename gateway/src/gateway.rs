@@ -29,7 +29,8 @@ use crate::{
     config::{ConfigurationFile, Row},
     events::EventSink,
     judge::{
-        Facts, Mate, Pass, Reply, Sight, Trusted, Verdict, is_forced, judge, other_node, waits_to_be_counted,
+        Facts, Mate, Pass, Reply, Sight, Trusted, Verdict, cuts_grace, is_forced, judge, other_node,
+        waits_to_be_counted,
     },
     ledger::Ledger,
     limiter::Limiter,
@@ -124,6 +125,12 @@ impl Gateway {
                 self.undecided(call, concerned.as_ref(), &table, reason)
             }
             answer => answer,
+        };
+        let answer = match (answer, &concerned) {
+            (Answer::Wait(reply), Some((pod, _))) if cuts_grace(call, pod, table.row(call, pod)) => {
+                Answer::Wait(reply.without_retry())
+            }
+            (answer, _) => answer,
         };
         let pod = concerned.as_ref().map(|(pod, _)| &**pod);
         self.report(call, pod, row, &answer, began.elapsed());
@@ -303,10 +310,11 @@ impl Gateway {
         expired_in: Option<&str>,
         records: &Records,
     ) -> ControlFlow<Answer, View> {
+        let now = self.cluster.now();
         let slot = match (self.slot(call, Some(row)).await, &records.active) {
             (Ok(slot), _) => slot,
             // The app is being asked, although this caller's entry is not renewed now.
-            (Err(_), Some(active)) => return Break(Answer::Wait(Reply::waiting(call, row, active))),
+            (Err(_), Some(active)) => return Break(Answer::Wait(Reply::waiting(call, row, active, now))),
             (Err(answer), None) => return Break(answer),
         };
         let target = PodTarget { name: call.pod.clone(), uid: pod.metadata.uid.clone() };
@@ -315,7 +323,7 @@ impl Gateway {
                 let uid = pod.metadata.uid.as_deref().unwrap_or_default();
                 self.limiter.asked(uid);
                 self.cluster.note_written(uid, &evacuation);
-                return Break(Answer::Wait(Reply::waiting(call, row, &evacuation)));
+                return Break(Answer::Wait(Reply::waiting(call, row, &evacuation, now)));
             }
             Err(error) => error,
         };
@@ -332,7 +340,7 @@ impl Gateway {
                 | AskError::Unreadable(_)
                 | AskError::Unavailable(_),
                 Some(active),
-            ) => return Break(Answer::Wait(Reply::waiting(call, row, active))),
+            ) => return Break(Answer::Wait(Reply::waiting(call, row, active, now))),
             // The app may have refused, or may have asked for time.
             (AskError::Unreadable(words), None) => {
                 self.metrics.calls_unreadable.inc();

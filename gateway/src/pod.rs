@@ -50,13 +50,16 @@ pub(crate) fn is_mirror(pod: &Pod) -> bool {
     pod.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(MIRROR_ANNOTATION))
 }
 
+/// Returns the pod's own grace period, in seconds.
+pub(crate) fn own_grace(pod: &Pod) -> Option<i64> {
+    pod.spec.as_ref()?.termination_grace_period_seconds
+}
+
 /// Returns the grace period that the caller chose: one that is not the pod's own.
 ///
 /// In a deletion the kube-apiserver fills in the pod's own grace period, or 0 for a pod without a node.
 pub(crate) fn chosen_grace(pod: &Pod, given: Option<i64>) -> Option<i64> {
-    let spec = pod.spec.as_ref();
-    let own = spec.and_then(|spec| spec.termination_grace_period_seconds);
-    given.filter(|given| Some(*given) != own && (node_name(pod).is_some() || *given != 0))
+    given.filter(|given| Some(*given) != own_grace(pod) && (node_name(pod).is_some() || *given != 0))
 }
 
 /// Drops the parts of a pod that the gateway does not read, so that tens of thousands of pods fit into

@@ -100,7 +100,7 @@ pub(super) const CALLERS: &[Caller] = &[
     caller(
         "kubectl delete pod",
         "deletion",
-        5,
+        10,
         "the header of its row; `rest/with_retry.go`, client-go v0.37.1",
     ),
 ];

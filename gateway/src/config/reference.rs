@@ -44,7 +44,7 @@ pub fn reference() -> String {
             time(longest_pause(&row.name)),
             row.on_refusal,
             entry(&row),
-            if row.retry_after_seconds == 0 { "none".to_owned() } else { time(row.retry_after_seconds) },
+            retry_after(&row),
             yes(row.count_deletions),
             yes(row.follows_owner),
         );
@@ -60,6 +60,14 @@ pub fn reference() -> String {
 fn entry(row: &Row) -> String {
     let patience = time(row.patience_seconds);
     if row.at_deadline == DeadlineAction::GiveUp { patience } else { format!("{patience}, then Evict") }
+}
+
+fn retry_after(row: &Row) -> String {
+    match (row.retry_after_seconds, row.longest_retry_after()) {
+        (0, _) => "none".to_owned(),
+        (first, longest) if first == longest => time(first),
+        (first, longest) => format!("{} to {}", time(first), time(longest)),
+    }
 }
 
 fn time(seconds: u32) -> String {

@@ -59,6 +59,7 @@ fn validate_row(row: &Row, path: &FieldPath, add: &mut impl FnMut(FieldErrorKind
         ("askAgainAfterSeconds", row.ask_again_after_seconds, 0, MAX_SECONDS),
         ("blockedPatienceSeconds", row.blocked_patience_seconds, 0, MAX_SECONDS),
         ("retryAfterSeconds", row.retry_after_seconds, 0, MAX_RETRY_AFTER_SECONDS),
+        ("maxRetryAfterSeconds", row.max_retry_after_seconds, 0, MAX_RETRY_AFTER_SECONDS),
     ];
     for (name, value, min, max) in seconds {
         if !(min..=max).contains(&value) {
@@ -72,6 +73,11 @@ fn validate_row(row: &Row, path: &FieldPath, add: &mut impl FnMut(FieldErrorKind
     if row.at_deadline == DeadlineAction::Delete {
         let message = "must be GiveUp or Evict: the gateway has no right to delete pods".to_owned();
         add(FieldErrorKind::NotSupported, &path.child("atDeadline"), message);
+    }
+    let (first, longest) = (row.retry_after_seconds, row.max_retry_after_seconds);
+    if longest != 0 && (first == 0 || longest < first) {
+        let message = "must be retryAfterSeconds or more, which must be 1 or more".to_owned();
+        add(FieldErrorKind::Invalid, &path.child("maxRetryAfterSeconds"), message);
     }
     if row.act == RowAct::Pass && row.matches.is_empty() {
         let message = "a row that lets calls pass must say which calls".to_owned();

@@ -61,15 +61,16 @@ impl Gateway {
         let full = reason == Unasked::Busy || self.limiter.is_full();
         let load = Load { full, away: self.is_api_away() };
         let row = view.map(|(pod, _)| table.row(call, pod));
+        let now = self.cluster.now();
         if let Some(((pod, sight), row)) = view.zip(row) {
             let Decision { verdict, records, .. } = self.decision(call, pod, *sight, row);
             let reply = match (turn(&verdict, records.active.is_some(), load), verdict, records.active) {
                 (_, Verdict::Wait(reply), _) => return Answer::Wait(reply),
-                (Some(Turn::Read), _, Some(active)) => Some(Reply::waiting(call, row, &active)),
+                (Some(Turn::Read), _, Some(active)) => Some(Reply::waiting(call, row, &active, now)),
                 (_, Verdict::Pass(pass), _) => return Answer::Pass(pass),
                 (_, Verdict::Open(way), _) => return Answer::Unasked(Unasked::Outage(way)),
                 (None, Verdict::Ask { .. } | Verdict::Count(_), Some(active)) => {
-                    return Answer::Wait(Reply::waiting(call, row, &active));
+                    return Answer::Wait(Reply::waiting(call, row, &active, now));
                 }
                 // The kube-apiserver answers, and a deletion that is not counted could break the budget.
                 (Some(Turn::Count), ..) => {
@@ -134,7 +135,7 @@ fn turn(verdict: &Verdict, is_being_asked: bool, load: Load) -> Option<Turn> {
 /// Returns the seconds of Retry-After for a call of that row. A call for a pod that is not known has no row,
 /// and gets no header: its caller could be a workload controller, whose workers a header blocks.
 fn retry(row: Option<&Row>) -> u32 {
-    row.map_or(0, |row| row.retry_after_seconds)
+    row.map_or(0, Row::longest_retry_after)
 }
 
 #[cfg(test)]

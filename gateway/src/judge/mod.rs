@@ -14,14 +14,15 @@ use evacuation_api::{DeadlineAction, Evacuation, RefusalPolicy, Requester};
 use evacuation_protocol::{Outage, has_expired, needs_none};
 use k8s_openapi::api::core::v1::Pod;
 
-use self::{entry::entry, exemption::exemption, progress::Progress, successor::Meaning};
 pub(crate) use self::{
+    entry::cuts_grace,
     exemption::{Trusted, is_forced},
     group::Mate,
     outage::WayOut,
     reply::Reply,
     successor::other_node,
 };
+use self::{entry::entry, exemption::exemption, progress::Progress, successor::Meaning};
 use crate::{
     call::{Call, Operation},
     config::{Row, RowAct},
@@ -264,7 +265,7 @@ fn ask_or_wait(facts: &Facts<'_>, active: &Evacuation) -> Verdict {
             return Verdict::Ask { entry: Box::new(entry), expired_in: None };
         }
     }
-    Verdict::Wait(Reply::waiting(facts.call, facts.row, active))
+    Verdict::Wait(Reply::waiting(facts.call, facts.row, active, facts.now))
 }
 
 /// Returns true when more than a third of the entry's time has passed. A younger one is not written again.

@@ -124,7 +124,7 @@ fn held(
         OutageCause::Leaderless => usual,
         OutageCause::Api => {
             let words = cause_words(outage.cause);
-            Verdict::Wait(Reply::held(facts.call, facts.row, answered, words, until))
+            Verdict::Wait(Reply::held(facts, answered, words, until))
         }
     }
 }
@@ -133,7 +133,7 @@ fn held(
 /// each try of the caller is counted by itself. A budget that was not the reason before the outage can be it
 /// since then.
 fn counted(facts: &Facts<'_>, outage: Outage, active: &Evacuation) -> Verdict {
-    let joined = patience::joined(facts, active).unwrap_or(outage.since);
+    let joined = patience::joined(facts.call, facts.row, active).unwrap_or(outage.since);
     let blocked = active.status.as_ref().and_then(budget_blocked_since);
     let since = joined.max(blocked.unwrap_or(outage.since));
     let over = facts.now - since >= TimeDelta::seconds(facts.row.blocked_patience_seconds.into());

@@ -1,4 +1,4 @@
-//! The patience of a counted deletion that a budget holds back.
+//! The patience of a counted deletion that a budget holds back, and the pause before the next try of a caller.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, RequesterKey};
@@ -19,7 +19,13 @@ pub(super) fn end(call: &Call, row: &Row, active: &Evacuation) -> Option<DateTim
 }
 
 /// Returns the time at which the caller's entry was made, unless the entry has expired.
-pub(super) fn joined(facts: &Facts<'_>, active: &Evacuation) -> Option<DateTime<Utc>> {
-    let key = RequesterKey { owner: &facts.call.user.name, name: &facts.row.entry_name() };
+pub(super) fn joined(call: &Call, row: &Row, active: &Evacuation) -> Option<DateTime<Utc>> {
+    let key = RequesterKey { owner: &call.user.name, name: &row.entry_name() };
     joined_at(active.status.as_ref()?, key)
+}
+
+/// Returns the seconds of Retry-After for a caller that waits for an Evacuation: the longest without an entry
+/// of its own.
+pub(super) fn retry_after(call: &Call, row: &Row, active: &Evacuation, now: DateTime<Utc>) -> u32 {
+    joined(call, row, active).map_or(row.longest_retry_after(), |joined| row.retry_after(now - joined))
 }

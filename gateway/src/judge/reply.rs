@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use machinery_logging::one_line;
 
-use super::patience;
+use super::{Facts, patience};
 use crate::{call::Call, config::Row};
 
 /// Maximum length of a responder's own words, in bytes.
@@ -37,7 +37,7 @@ pub(crate) struct Reply {
 
 impl Reply {
     /// Returns the reply to a caller whose entry is in an Evacuation that has not ended.
-    pub(crate) fn waiting(call: &Call, row: &Row, evacuation: &Evacuation) -> Self {
+    pub(crate) fn waiting(call: &Call, row: &Row, evacuation: &Evacuation, now: DateTime<Utc>) -> Self {
         let mut text = format!("{}: {}", call.target(), state(evacuation));
         let key = row.entry_name();
         let own = evacuation.spec.requesters.iter().find(|e| e.name == key && e.owner == call.user.name);
@@ -50,23 +50,30 @@ impl Reply {
             }
             _ => Ok(()),
         };
-        Self::with(call, evacuation, &text, row.retry_after_seconds, "EvacuationInProgress")
+        let retry = patience::retry_after(call, row, evacuation, now);
+        Self::with(call, evacuation, &text, retry, "EvacuationInProgress")
     }
 
     /// Returns the reply to a caller whom the answer of the app holds up in an outage, until then at the
     /// latest. `outage` names that in words.
     pub(super) fn held(
-        call: &Call,
-        row: &Row,
+        facts: &Facts<'_>,
         evacuation: &Evacuation,
         outage: &str,
         until: DateTime<Utc>,
     ) -> Self {
+        let call = facts.call;
         let of_mate = mate(call, evacuation);
         let text =
             format!("{}: {of_mate}{}; {outage}, and this answer holds", call.target(), state(evacuation));
         let text = format!("{text} until {} at the latest", stamp(until));
-        Self::with(call, evacuation, &text, row.retry_after_seconds, HELD)
+        let retry = patience::retry_after(call, facts.row, evacuation, facts.now);
+        Self::with(call, evacuation, &text, retry, HELD)
+    }
+
+    /// Returns the reply without Retry-After: the caller does not repeat the call by itself.
+    pub(crate) fn without_retry(self) -> Self {
+        Self { retry_after_seconds: 0, ..self }
     }
 
     /// Returns true when the answer of the app holds the caller up in an outage.
@@ -118,7 +125,7 @@ impl Reply {
             code: 429,
             reason: "TooManyRequests",
             message: format!("{}: {}", call.target(), words(message)),
-            retry_after_seconds: row.retry_after_seconds,
+            retry_after_seconds: row.longest_retry_after(),
             cause: "DisruptionBudget",
             evacuation: None,
         }
@@ -171,7 +178,7 @@ impl Reply {
                 call.target()
             ),
             cause: "GatewayBusy",
-            ..Self::busy(call, row.retry_after_seconds)
+            ..Self::busy(call, row.longest_retry_after())
         }
     }
 
@@ -181,7 +188,7 @@ impl Reply {
             code: 429,
             reason: "TooManyRequests",
             message: format!("{}: its responders would be asked first (dry run)", call.target()),
-            retry_after_seconds: row.retry_after_seconds,
+            retry_after_seconds: row.longest_retry_after(),
             cause: "EvacuationRequired",
             evacuation: None,
         }

@@ -315,8 +315,58 @@ fn the_header_is_that_of_the_row_and_absent_for_controllers_with_few_workers() {
         case.waits().retry_after_seconds
     };
     assert_eq!(retry(evict()), 0);
-    assert_eq!(retry(delete()), 5);
     assert_eq!(retry(case(RS, Operation::Delete)), 0);
+}
+
+#[test]
+fn the_pauses_of_a_deletion_grow_with_the_age_of_its_own_entry() {
+    let retry = |owner: &str, age: i64| {
+        let name = "gateway.evacuation.dev/deletion";
+        let mut status = asking();
+        status["requesters"] = json!([
+            {"owner": owner, "name": name, "user": "gateway", "time": at(0), "joinedTime": at(-age)},
+        ]);
+        let entry = json!({"owner": "alice", "name": name, "deadline": at(80), "atDeadline": "GiveUp"});
+        let active = Some(evacuation(&json!([entry]), &status));
+        Case { active, ..delete() }.waits().retry_after_seconds
+    };
+    assert_eq!([0, 1, 3, 7, 15, 70].map(|age| retry("alice", age)), [1, 2, 4, 8, 10, 10]);
+    assert_eq!(retry("bob", 0), 10, "the longest without a record of its own");
+}
+
+#[test]
+fn the_entry_of_a_deletion_that_comes_back_says_within_what_time() {
+    let within = |case: Case| match case.judge() {
+        Verdict::Count(entry) => entry.caller_deletes_within_seconds,
+        _ => case.asks().caller_deletes_within_seconds,
+    };
+    let with_grace = |seconds| {
+        let mut case = delete();
+        case.call.grace_period_seconds = Some(seconds);
+        case
+    };
+    assert_eq!(within(delete()), Some(15), "the longest pause and five seconds");
+    assert_eq!(within(with_grace(5)), Some(15));
+    assert_eq!(within(with_grace(0)), None, "it is not repeated");
+    assert_eq!(within(evict()), None, "the controller evicts as the caller would");
+    assert_eq!(within(case(RS, Operation::Delete)), None, "it is not told when to come back");
+    assert_eq!(within(case("system:kube-scheduler", Operation::Delete)), None, "the controller evicts");
+    assert_eq!(within(counted()), None, "the budget decides");
+}
+
+/// Any caller may shorten the grace period of a terminating pod by a call of its own.
+#[test]
+fn only_a_deletion_whose_shorter_grace_period_does_not_count_is_not_repeated() {
+    let cuts = |mut case: Case, seconds| {
+        case.call.grace_period_seconds = Some(seconds);
+        cuts_grace(&case.call, &case.pod, case.table.row(&case.call, &case.pod))
+    };
+    assert!(cuts(delete(), 0), "a forced deletion without the right to force");
+    assert!(!cuts(delete(), 5), "its entry says so: the controller evicts with it");
+    assert!(!cuts(delete(), 30) && !cuts(delete(), 60), "it shortens nothing");
+    assert!(cuts(case(RS, Operation::Delete), 5), "its row takes the pod's own");
+    assert!(!cuts(case(RS, Operation::Delete), 60));
+    assert!(!cuts(evict(), 0), "an eviction of a terminating pod changes nothing");
 }
 
 #[test]
