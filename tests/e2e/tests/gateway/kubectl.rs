@@ -70,8 +70,7 @@ async fn a_refusal_is_told_in_words_and_the_pod_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_waits_until_the_app_accepts() {
     let stage = Stage::new("delete").await;
-    let pod =
-        stage.app_pod("app", PodSpec::watching().annotation("controlplane.test/gone-after", "8s")).await;
+    let pod = stage.app_pod("app", PodSpec::watching()).await;
     let delete = start(stage.kubectl(&["delete", "pod", "app"]));
     let evacuation = stage.evacuation_of("app").await;
     assert_eq!(entry(&evacuation), ("admin", "gateway.evacuation.dev/deletion"));
@@ -80,7 +79,7 @@ async fn a_deletion_waits_until_the_app_accepts() {
     answer(&stage.client_of(&pod).await, &evacuation, json!({"answer": "Accept"})).await.unwrap();
     let deleted = delete.await.unwrap();
     assert!(deleted.success(), "{deleted:?}");
-    stage.ends(&evacuation, "Evacuated Evicted").await;
+    stage.ends(&evacuation, "Evacuated GoneByOther").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@
 
 mod around;
 mod controllers;
+mod deletions;
 mod flood;
 mod holds;
 mod kubectl;

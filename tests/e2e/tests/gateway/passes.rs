@@ -84,7 +84,9 @@ async fn a_forced_deletion_passes_for_holders_of_override_and_asks_for_others() 
     stage.decided(&user.name, &right, true).await;
     let pods: Api<Pod> = Api::namespaced(user.client.clone(), stage.namespace());
     let force = DeleteParams::default().grace_period(0);
-    refused_saying(pods.delete("app", &force).await, 429, "responder self was asked");
+    let refused = refused_saying(pods.delete("app", &force).await, 429, "responder self was asked");
+    let again = refused.details.map(|details| details.retry_after_seconds);
+    assert_eq!(again, Some(0), "a retry would cut the grace period of a pod that terminates by then");
     let evacuation = stage.evacuation_of("app").await;
     assert_eq!(evacuation.spec.requesters[0].grace_period_seconds, None);
     assert!(stage.stays(&pod).await);
