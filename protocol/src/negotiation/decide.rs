@@ -127,6 +127,7 @@ impl Step<'_> {
 
     /// Waits for a terminating pod. It is not asked.
     fn terminating(&mut self, world: &World, until: DateTime<Utc>) -> Blockage {
+        self.end_callers_time();
         if let Some(eviction) = self.next.eviction.as_mut().filter(|e| e.in_flight) {
             match world.attempt {
                 // The reply will tell.

@@ -46,6 +46,13 @@ impl Step<'_> {
         self.wake(until.0);
         true
     }
+
+    /// Ends the time of the callers when the pod terminates: a caller has deleted it, and nobody evicts it.
+    pub(super) fn end_callers_time(&mut self) {
+        if let Some(eviction) = self.next.eviction.as_mut().filter(|eviction| is_untried(eviction)) {
+            eviction.next_attempt_time = None;
+        }
+    }
 }
 
 /// Returns true before the first attempt. `nextAttemptTime` then is the end of the callers' time.
@@ -86,8 +93,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        Act, Attempt, Editor, World, apply_requester_edit, check_requester_edit, check_status_update, decide,
-        testing::{at, evacuation_for, evacuation_of_app, requester, requester_of, world},
+        Act, Attempt, Editor, LivePod, PodView, World, apply_requester_edit, check_requester_edit,
+        check_status_update, decide,
+        testing::{RUNNING, at, evacuation_for, evacuation_of_app, requester, requester_of, world},
     };
 
     /// Alice's deletion through the gateway at 0. Her entry lives until `end`.
@@ -141,6 +149,17 @@ mod tests {
             let recorded = World { attempt: Attempt::Recorded, ..world() };
             assert_eq!(decide(e, &recorded, at(16)).acts, [Act::Evict { grace_period_seconds: None }]);
         }
+    }
+
+    #[test]
+    fn the_time_of_the_callers_ends_when_the_pod_terminates() {
+        let mut e = evacuation_for(vec![deletion(90)]);
+        assert!(!evicts(&mut e, 1));
+        let terminating = LivePod { terminating_until: Some(at(40)), ..RUNNING };
+        let deleted = World { pod: PodView::Live(terminating), ..world() };
+        e.status = Some(written(&e, &deleted, 3));
+        assert_eq!(left_to_callers_until(&e), None);
+        assert!(decide(&e, &deleted, at(16)).acts.is_empty() && !in_flight(&e));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use evacuation_api::{
 
 use super::{Hold, PodCount, PodJudgement, asked::Ask, budget, command, text};
 use crate::{
-    TERMINATING_MARGIN_SECONDS,
+    TERMINATING_MARGIN_SECONDS, left_to_callers_until,
     policy::{next_forcing, reached},
     time::after,
 };
@@ -19,6 +19,10 @@ const IGNORED_SECONDS: i64 = 300;
 pub(super) fn judge(ask: &Ask<'_>) -> PodJudgement {
     if ask.status.eviction.as_ref().is_some_and(|eviction| eviction.accepted) {
         return accepted(ask);
+    }
+    // No budget holds the deletion by a caller.
+    if let Some(until) = left_to_callers_until(ask.evacuation).filter(|until| ask.now < *until) {
+        return PodJudgement::of(PodCount::Evicting).changing_at(until);
     }
     let deletes = reached(&ask.policy, DeadlineAction::Delete).is_some();
     let hold = group(ask).or_else(|| rejected(ask));

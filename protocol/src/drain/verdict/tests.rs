@@ -2,7 +2,10 @@ use evacuation_api::{Answer, DeadlineAction, EvictionStatus, Requester, Responde
 use serde_json::json;
 
 use super::{
-    fixtures::{DRAIN, answered, blocked, drained, due, line, pod, terminating, time, with},
+    fixtures::{
+        DRAIN, answered, blocked, drained, due, evicting_for, exhausted, held, line, pod, terminating, time,
+        with,
+    },
     *,
 };
 use crate::testing::{asking, asking_for, at, condition, evacuation, evacuation_for, requester, responder};
@@ -13,6 +16,18 @@ fn pushed() -> evacuation_api::Evacuation {
         status.responders.as_mut().unwrap()[0].http =
             serde_json::from_value(json!({"port": 80, "path": "/"})).unwrap();
     })
+}
+
+#[test]
+fn a_pod_that_is_left_to_its_caller_is_held_by_no_budget() {
+    let healthy = pod(json!({}));
+    let entry = || vec![Requester { caller_deletes_within_seconds: Some(15), ..requester(DRAIN) }];
+    let left = with(evacuation_for(entry()), |status| {
+        status.eviction.get_or_insert_default().next_attempt_time = Some(at(1015).into());
+    });
+    assert_eq!(line(&held(&healthy, &left, &[exhausted()], &[])), "Evicting -");
+    let evicting = held(&healthy, &evicting_for(entry()), &[exhausted()], &[]);
+    assert_eq!(line(&evicting), "Blocked BudgetExhausted PodDisruptionBudget/db slow 0 -");
 }
 
 #[test]
