@@ -1,4 +1,4 @@
-//! The patience of a counted deletion that a budget holds back, and the pause before the next try of a caller.
+//! The patience of a counted deletion that a budget holds back, and the pause before a caller tries again.
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, RequesterKey};

@@ -221,7 +221,7 @@ const SLEEPERS: Config = Config {
 
 const CALLERS: Config = Config {
     name: "callers",
-    about: "a caller that deletes the pod itself, or does not come back; another who joins; clocks that are off",
+    about: "a caller that deletes the pod, or does not come back; another who joins; clocks that are off",
     instants: &[0, 2, 4, 6, 8, 10],
     skews: &[-2, 0, 2],
     controllers: 1,
