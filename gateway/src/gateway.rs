@@ -228,14 +228,18 @@ impl Gateway {
         if is_forced(call, pod) && self.may_override(call).await {
             return Break(Answer::Pass(Pass::Forced));
         }
-        if let Some(wanted) = call.other_version(pod).filter(|_| verdict.holds()) {
+        if call.resource_version.is_some() && verdict.holds() {
             if is_live {
-                return Break(Answer::Wait(Reply::other_version(call, pod, wanted)));
-            }
-            match self.look(call, Some(row)).await {
-                // A pod that cannot be read is no reason to pass: its app is asked as usual.
-                Err(Answer::Unasked(_)) => {}
-                read => return read.map_or_else(Break, Continue),
+                if let Some(wanted) = call.other_version(pod) {
+                    return Break(Answer::Wait(Reply::other_version(call, pod, wanted)));
+                }
+            } else {
+                // A cached pod with that version can have another one by now.
+                match self.look(call, Some(row)).await {
+                    // A pod that cannot be read is no reason to pass: its app is asked as usual.
+                    Err(Answer::Unasked(_)) => {}
+                    read => return read.map_or_else(Break, Continue),
+                }
             }
         }
         match verdict {

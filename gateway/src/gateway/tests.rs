@@ -229,6 +229,7 @@ async fn a_call_for_a_state_that_the_live_pod_does_not_have_gets_a_409_and_asks_
         // The cache is stale.
         ("6", "7", "7", 0, true, 429),
         ("6", "8", "7", 0, true, 409),
+        ("6", "7", "6", 0, true, 409),
         // A pod that cannot be read opens no way.
         ("7", "7", "6", 503, true, 429),
         ("7", "7", "6", 0, false, 0),
