@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::{
     Api,
     api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams, Preconditions},
+    core::response::Status,
 };
 use serde_json::json;
 
@@ -58,8 +59,14 @@ async fn a_precondition_that_does_not_hold_is_a_conflict_at_once_and_asks_nobody
     let earlier = Preconditions { uid: None, resource_version: pod.metadata.resource_version.clone() };
     for wanted in [other_uid, earlier] {
         let options = DeleteParams::default().preconditions(wanted);
-        let evict = EvictParams { delete_options: Some(options.clone()), ..EvictParams::default() };
-        let told = refused_saying(pods.evict("app", &evict).await, 409, "in the precondition");
+        // kube names this field of an Eviction `delete_options`, which the API ignores.
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "app"}, "deleteOptions": options});
+        let evict =
+            http::Request::post(format!("/api/v1/namespaces/{}/pods/app/eviction", stage.namespace()))
+                .header("Content-Type", "application/json")
+                .body(serde_json::to_vec(&eviction).unwrap())
+                .unwrap();
+        let told = refused_saying(stage.admin().request::<Status>(evict).await, 409, "in the precondition");
         assert_eq!(told.reason, "Conflict");
         refused_saying(pods.delete("app", &options).await, 409, "in the precondition");
     }
