@@ -255,9 +255,8 @@ fn ask_or_wait(facts: &Facts<'_>, active: &Evacuation) -> Verdict {
         return Verdict::Ask { entry: Box::new(entry), expired_in: None };
     };
     let policy = active.status.as_ref().and_then(|status| status.policy.as_ref());
-    let reached = written.deadline.is_some_and(|deadline| deadline.time() <= facts.now);
     if written.at_deadline == Some(DeadlineAction::GiveUp) {
-        if reached || policy.is_some_and(|policy| has_expired(policy, written.key())) {
+        if is_reached(facts, written) || policy.is_some_and(|policy| has_expired(policy, written.key())) {
             let expired_in = active.metadata.name.clone();
             return Verdict::Ask { entry: Box::new(entry), expired_in };
         }
@@ -266,6 +265,11 @@ fn ask_or_wait(facts: &Facts<'_>, active: &Evacuation) -> Verdict {
         }
     }
     Verdict::Wait(Reply::waiting(facts.call, facts.row, active, facts.now))
+}
+
+/// Returns true when the deadline of an entry was reached, also before the controller has recorded that.
+fn is_reached(facts: &Facts<'_>, written: &Requester) -> bool {
+    written.deadline.is_some_and(|deadline| deadline.time() <= facts.now)
 }
 
 /// Returns true when more than a third of the entry's time has passed. A younger one is not written again.

@@ -636,6 +636,17 @@ fn a_deletion_does_not_pass_a_budget_by_the_patience_of_another_requester() {
     left.asks();
 }
 
+/// The controller records an expired entry a moment later, or after an outage.
+#[test]
+fn an_entry_that_expired_has_no_patience_also_before_that_is_recorded() {
+    let mut held = held_back(1800, "BudgetExhausted", Some(3600));
+    let deadline = |seconds| Some((now() + TimeDelta::seconds(seconds)).into());
+    held.active.as_mut().unwrap().spec.requesters[1].deadline = deadline(1);
+    assert_eq!(held.passes(), Some(Pass::BlockedTooLong));
+    held.active.as_mut().unwrap().spec.requesters[1].deadline = deadline(0);
+    assert!(matches!(held.judge(), Verdict::Ask { expired_in: Some(_), .. }));
+}
+
 #[test]
 fn a_counted_deletion_that_waits_names_its_own_end() {
     let reply = held_back(600, "BudgetExhausted", Some(540)).waits();
