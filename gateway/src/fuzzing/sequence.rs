@@ -1,32 +1,44 @@
 //! Sequences of bytes as steps of a world.
 
+use std::collections::BTreeSet;
+
 use evacuation_api::Answer;
 
-use super::world::{CALLER_COUNT, GatewaySettings, GatewayStep, GatewayWorld};
+use super::world::{CALLER_COUNT, GatewayFlaw, GatewaySettings, GatewayStep, GatewayWorld};
 
 /// Maximum number of steps of a sequence.
 const STEPS: usize = 256;
 /// Times by which the clock goes on, in seconds.
-const PAUSES: [i64; 8] = [1, 5, 29, 31, 61, 400, 1000, 1801];
+const PAUSES: [i64; 9] = [1, 5, 29, 31, 61, 400, 1000, 1739, 1801];
 
 /// Plays a sequence: the first byte has the settings, each further pair of bytes is a step.
 ///
-/// After each step the rules 8, 10 and 11 hold by an oracle that reads no status.
+/// After each step the rules 8 to 11 hold by an oracle that reads no status.
 pub fn judge_sequence(input: &[u8]) {
+    let (world, _) = play(input, None);
+    assert_eq!(world.broken(), None, "{}", world.line());
+}
+
+/// Plays a sequence up to the first broken law. Returns the world, and the outcomes of its calls.
+fn play(input: &[u8], flaw: Option<GatewayFlaw>) -> (GatewayWorld, BTreeSet<&'static str>) {
     let (settings, steps) = input.split_first().unwrap_or((&0, &[]));
+    let mut outcomes = BTreeSet::new();
     let mut world = GatewayWorld::new(GatewaySettings {
         registered: settings & 1 != 0,
         full_budget: settings & 2 != 0,
         asks_all: settings & 4 != 0,
         counts: settings & 8 != 0,
-        flaw: None,
+        flaw,
     });
     for bytes in steps.chunks_exact(2).take(STEPS) {
         if let [act, argument] = *bytes {
-            world.step(step(act, argument.into()));
-            assert_eq!(world.broken(), None, "{}", world.line());
+            outcomes.extend(world.step(step(act, argument.into())));
+        }
+        if world.broken().is_some() {
+            break;
         }
     }
+    (world, outcomes)
 }
 
 fn step(act: u8, argument: usize) -> GatewayStep {
@@ -53,19 +65,60 @@ fn step(act: u8, argument: usize) -> GatewayStep {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::*;
+    use crate::fuzzing::GatewayLaw;
+
+    /// Outcomes that calls of the sequences have: each way to pass, and each other verdict.
+    const OUTCOMES: &[&str] = &[
+        "ask",
+        "blocked_too_long",
+        "count",
+        "gone",
+        "hold_ended",
+        "no_controller",
+        "responders_done",
+        "unanswered_api_down",
+        "unanswered_no_controller",
+        "unrecorded",
+        "unregistered",
+        "wait",
+    ];
+
+    /// Returns sequences of 80 steps, the same in each run.
+    fn sequences() -> impl Iterator<Item = Vec<u8>> {
+        // A linear congruential generator.
+        let mut state: u64 = 1;
+        let mut byte = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state.to_be_bytes()[2]
+        };
+        iter::repeat_with(move || iter::repeat_with(&mut byte).take(161).collect()).take(3000)
+    }
 
     #[test]
     fn no_sequence_of_calls_and_changes_breaks_a_promise() {
-        // A linear congruential generator: the same sequences in each run.
-        let mut state: u64 = 1;
-        for _ in 0..3000 {
-            let mut input = Vec::with_capacity(161);
-            for _ in 0..161 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                input.push(state.to_be_bytes()[2]);
-            }
-            judge_sequence(&input);
+        let mut outcomes = BTreeSet::new();
+        for input in sequences() {
+            let (world, some) = play(&input, None);
+            assert_eq!(world.broken(), None, "{}", world.line());
+            outcomes.extend(some);
+        }
+        assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), OUTCOMES);
+    }
+
+    #[test]
+    fn the_sequences_find_each_rule_that_a_gateway_does_not_keep() {
+        for (flaw, law) in [
+            (GatewayFlaw::HoldsNothing, GatewayLaw::Holds),
+            (GatewayFlaw::BlindToNodes, GatewayLaw::Gone),
+            (GatewayFlaw::NoLease, GatewayLaw::Ends),
+            (GatewayFlaw::NoPatience, GatewayLaw::Patience),
+            (GatewayFlaw::BlindToRegistrations, GatewayLaw::Asked),
+        ] {
+            let breaks = |input: Vec<u8>| play(&input, Some(flaw)).0.broken().is_some_and(|(l, _)| *l == law);
+            assert!(sequences().any(breaks), "{flaw:?} breaks no law {law:?}");
         }
     }
 }

@@ -53,11 +53,15 @@ impl GatewayWorld {
             }
             WayOut::Unanswered(_) | WayOut::Unrecorded(_) => {}
         }
+        // The words of these two say that the app was asked.
+        if matches!(way, WayOut::Unanswered(_) | WayOut::Unrecorded(_)) {
+            self.oracle.check_asked(true);
+        }
     }
 
-    /// A caller tries.
-    pub(super) fn call(&mut self, caller: usize, by_uid: bool) {
-        let Some((user, operation)) = CALLERS.get(caller).copied() else { return };
+    /// A caller tries. Returns the outcome in a word.
+    pub(super) fn call(&mut self, caller: usize, by_uid: bool) -> Option<&'static str> {
+        let (user, operation) = CALLERS.get(caller).copied()?;
         let uid = by_uid.then(|| self.played.uid());
         let call = Call {
             operation,
@@ -72,14 +76,15 @@ impl GatewayWorld {
         };
         let row = Table::new(Vec::new()).row(&call, &self.pod()).clone();
         let verdict = self.judge(&call);
+        let outcome = word(&verdict);
         let now = self.played.now;
         match verdict {
             Verdict::Pass(pass) => {
                 match pass {
-                    Pass::RespondersDone => self.oracle.check_done(self.played.registered, now),
+                    Pass::RespondersDone => self.check_done(),
                     Pass::BlockedTooLong => {
                         let (name, patience) = (row.entry_name(), row.blocked_patience_seconds);
-                        self.oracle.check_done(self.played.registered, now);
+                        self.check_done();
                         match self.trouble() {
                             Some(since) => {
                                 self.oracle.check_blocked_in_outage(user, &name, patience, since, now);
@@ -88,8 +93,7 @@ impl GatewayWorld {
                         }
                     }
                     pass => {
-                        let unregistered = !self.played.registered && !self.namespace.asks_all;
-                        let free = pass == Pass::Unregistered && unregistered;
+                        let free = pass == Pass::Unregistered && !self.is_concerned();
                         self.oracle
                             .require(GatewayLaw::Asked, free, |_| format!("{call:?} passed as {pass:?}"));
                     }
@@ -117,8 +121,9 @@ impl GatewayWorld {
                     self.oracle.check_wait(self.lags, since, now);
                 }
             }
+            // The eviction API evicts the pod.
             Verdict::Count(_) if self.played.room => {
-                self.oracle.check_answer(self.played.registered, now, now);
+                self.check_done();
                 self.replace();
             }
             // Nothing can be written. Without a record the call passes, because nobody could ask.
@@ -131,6 +136,18 @@ impl GatewayWorld {
             Verdict::Count(entry) => self.ask(&call, &entry, false),
             Verdict::Ask { entry, expired_in } => self.ask(&call, &entry, expired_in.is_some()),
         }
+        Some(outcome)
+    }
+
+    /// Returns true when the app of the pod is to be asked.
+    fn is_concerned(&self) -> bool {
+        self.played.registered || self.namespace.asks_all
+    }
+
+    /// Checks a call that passes because every responder is done.
+    fn check_done(&mut self) {
+        self.oracle.check_asked(self.is_concerned());
+        self.oracle.check_done(self.played.registered, self.played.now);
     }
 
     /// The call passes. An eviction stays subject to the budget.
@@ -182,21 +199,38 @@ impl GatewayWorld {
         let table = Table::new(Vec::new());
         let trusted = Trusted { users: vec![GATEWAY.to_owned()], namespace: "evacuation-system".to_owned() };
         let hold_seconds = if self.flaw == Some(GatewayFlaw::HoldsNothing) { 0 } else { HOLD_SECONDS };
+        let mut row = table.row(call, pod).clone();
+        if self.flaw == Some(GatewayFlaw::NoPatience) {
+            row.blocked_patience_seconds = 0;
+        }
         judge(&Facts {
             call,
             pod,
             sight,
-            registered: self.played.registered,
+            registered: self.played.registered && self.flaw != Some(GatewayFlaw::BlindToRegistrations),
             namespace: self.namespace,
             active: records.active.as_deref(),
             last: records.last.as_deref(),
             predecessor: records.predecessor.as_deref(),
             group: &[],
-            row: table.row(call, pod),
+            row: &row,
             trusted: &trusted,
             outage: self.probes.outage(self.played.now, self.flaw != Some(GatewayFlaw::NoLease)),
             longest_hold: TimeDelta::seconds(hold_seconds),
             now: self.played.now,
         })
+    }
+}
+
+/// Returns a verdict in a word.
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass(pass) => pass.as_str(),
+        Verdict::Open(way) => way.as_str(),
+        Verdict::Wait(reply) if reply.code == 404 => "gone",
+        Verdict::Wait(_) => "wait",
+        Verdict::Ask { .. } => "ask",
+        Verdict::Count(_) => "count",
+        Verdict::Look => "look",
     }
 }

@@ -97,8 +97,9 @@ impl GatewayWorld {
         format!("{} {pod} on {node:?}, API away {api_away:?}, no leader {leaderless:?}", played.now)
     }
 
-    /// Takes a step. One that is not possible changes nothing.
-    pub fn step(&mut self, step: GatewayStep) {
+    /// Takes a step. One that is not possible changes nothing. Returns the outcome of a call in a word.
+    pub fn step(&mut self, step: GatewayStep) -> Option<&'static str> {
+        let mut outcome = None;
         match step {
             GatewayStep::Pass { seconds } => {
                 // The probes of the last seconds of a longer pause are enough for a result. Those before only
@@ -111,7 +112,7 @@ impl GatewayWorld {
                     self.probes.probe(self.api_away.is_some(), self.leaderless, self.played.now);
                 }
             }
-            GatewayStep::Call { caller, by_uid } => self.call(caller, by_uid),
+            GatewayStep::Call { caller, by_uid } => outcome = self.call(caller, by_uid),
             GatewayStep::Answer { answer, seconds } if self.api_away.is_none() => {
                 self.answer(answer, seconds);
             }
@@ -135,6 +136,7 @@ impl GatewayWorld {
         if !self.lags {
             self.deliver_pod();
         }
+        outcome
     }
 
     fn toggle(&mut self, trouble: impl FnOnce(&mut Self) -> &mut Option<DateTime<Utc>>) {

@@ -55,4 +55,8 @@ pub enum GatewayFlaw {
     BlindToNodes,
     /// The age of the controller's lease is not looked at.
     NoLease,
+    /// A budget holds no deletion back.
+    NoPatience,
+    /// Registrations are not looked at.
+    BlindToRegistrations,
 }
