@@ -29,8 +29,8 @@ use crate::{
     config::{ConfigurationFile, Row},
     events::EventSink,
     judge::{
-        Facts, Mate, Pass, Reply, Sight, Trusted, Verdict, cuts_grace, is_forced, judge, other_node,
-        waits_to_be_counted,
+        Facts, Mate, Pass, Reply, Sight, Trusted, Verdict, cuts_grace, is_forced, is_of_record, judge,
+        other_node, waits_to_be_counted,
     },
     ledger::Ledger,
     limiter::Limiter,
@@ -213,14 +213,16 @@ impl Gateway {
         if is_live && waits_to_be_counted && self.surplus.is_surplus(call, pod).await {
             verdict = Verdict::Pass(Pass::Surplus);
         }
-        if let Verdict::Pass(pass) = verdict {
-            if let Some(done) = records.active.as_deref().filter(|_| pass.is_of_record()) {
-                match self.is_current(call, row, done).await {
-                    Ok(true) => {}
-                    Ok(false) => return Continue((Arc::clone(pod), sight)),
-                    Err(answer) => return Break(answer),
-                }
+        if is_of_record(&verdict, self.is_api_away())
+            && let Some(known) = records.active.as_deref()
+        {
+            match self.is_current(call, row, known).await {
+                Ok(true) => {}
+                Ok(false) => return Continue((Arc::clone(pod), sight)),
+                Err(answer) => return Break(answer),
             }
+        }
+        if let Verdict::Pass(pass) = verdict {
             // Before the first lists a pod can look as if it were not registered.
             let unsure = pass == Pass::Unregistered && !self.cluster.not_synced().is_empty();
             return Break(if unsure { Answer::Unasked(Unasked::Starting) } else { Answer::Pass(pass) });

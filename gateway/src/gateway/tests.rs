@@ -14,9 +14,13 @@ use serde_json::{Value, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::*;
-use crate::{cluster::Interests, testing::call_of};
+use crate::{
+    cluster::{Interests, Outages},
+    testing::call_of,
+};
 
 mod counting;
+mod outages;
 mod overload;
 
 /// Maximum number of reads of one user at once: its share of the slots.
@@ -136,6 +140,11 @@ impl PlayedApi {
 
 /// Returns a gateway whose cache has the listed pod.
 async fn gateway(api: PlayedApi) -> (Arc<Gateway>, Arc<PlayedApi>) {
+    gateway_in(api, Arc::default()).await
+}
+
+/// Returns the same in that outage.
+async fn gateway_in(api: PlayedApi, outages: Arc<Outages>) -> (Arc<Gateway>, Arc<PlayedApi>) {
     let api = Arc::new(api);
     let played = Arc::clone(&api);
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -150,7 +159,7 @@ async fn gateway(api: PlayedApi) -> (Arc<Gateway>, Arc<PlayedApi>) {
     });
     let client = Client::new(service, "shop");
     let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
-    let cluster = Cluster::start(&client, &Arc::<Interests>::default(), &Arc::default(), &tasks, &shutdown);
+    let cluster = Cluster::start(&client, &Arc::<Interests>::default(), &outages, &tasks, &shutdown);
     while !cluster.not_synced().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

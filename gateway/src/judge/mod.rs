@@ -180,6 +180,16 @@ impl Verdict {
     }
 }
 
+/// Returns true for a verdict that the record of an active Evacuation lets pass, or be counted. A read has to
+/// confirm that record, unless the API `is_away`: a watch can be silent for a while without an error.
+pub(crate) fn is_of_record(verdict: &Verdict, is_away: bool) -> bool {
+    match verdict {
+        Verdict::Pass(pass) => pass.is_of_record(),
+        Verdict::Open(_) | Verdict::Count(_) => !is_away,
+        Verdict::Ask { .. } | Verdict::Wait(_) | Verdict::Look => false,
+    }
+}
+
 /// Decides about a call. No call passes by a cached pod that may have changed.
 pub(crate) fn judge(facts: &Facts<'_>) -> Verdict {
     let usual = without_outage(facts);

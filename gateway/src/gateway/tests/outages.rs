@@ -1,0 +1,58 @@
+//! Calls while no controller leads.
+
+use evacuation_protocol::OutageCause;
+
+use super::*;
+use crate::judge::WayOut;
+
+/// Returns the record of a lease that nobody has renewed for 45 s.
+fn leaderless() -> Arc<Outages> {
+    let outages = Outages::default();
+    let renewed = Utc::now() - TimeDelta::seconds(100);
+    for ago in [45, 35, 25, 15, 5] {
+        let read = Instant::now().checked_sub(Duration::from_secs(ago)).unwrap();
+        outages.lease_read(Some(renewed), read);
+    }
+    Arc::new(outages)
+}
+
+/// Returns the Evacuation of a pod whose app was asked 100 s ago, in that version and with that answer.
+fn asked(version: &str, answer: Option<&str>) -> Value {
+    let at = |seconds| Utc::now() + TimeDelta::seconds(seconds);
+    let responder = json!({
+        "name": "self", "priority": 1, "timeoutSeconds": 600, "maxDelaySeconds": 600, "state": "Active",
+        "activeTime": at(-100), "answer": answer, "answerTime": answer.map(|_| at(-1)),
+    });
+    json!({
+        "metadata": {"name": "db-0-x", "namespace": "shop", "uid": "e", "resourceVersion": version},
+        "spec": {"target": {"pod": {"name": "db-0", "uid": "1"}}, "requesters": []},
+        "status": {"responders": [responder]},
+    })
+}
+
+/// # Attack
+///
+/// - Attacker: a network that keeps the connection of the watch of Evacuations open and delivers nothing,
+///   while no controller leads
+/// - Act: shows an Evacuation that its app has not answered, and not that the app refused
+/// - Promise: 11
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_read_live_before_a_call_passes_because_nobody_acts() {
+    let unanswered = asked("3", None);
+    for (live, passes) in
+        [(unanswered.clone(), true), (asked("4", Some("Refuse")), false), (Value::Null, false)]
+    {
+        let api = PlayedApi {
+            listed: pod("1", true),
+            live: pod("1", true),
+            evacuations: vec![unanswered.clone()],
+            ..PlayedApi::default()
+        };
+        let (gateway, played) = gateway_in(api, leaderless()).await;
+        *played.live_evacuation.lock().unwrap() = live.clone();
+        let answer = gateway.answer(&evict(), None).await;
+        let unasked = Answer::Unasked(Unasked::Outage(WayOut::Unanswered(OutageCause::Leaderless)));
+        assert_eq!(answer == unasked, passes, "{live}: {answer:?}");
+        assert_eq!(matches!(answer, Answer::Wait(_)), !passes, "{live}: {answer:?}");
+    }
+}
