@@ -24,7 +24,7 @@ pub(crate) struct Records {
 }
 
 /// All Evacuations. A plain struct: the watch writes it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct EvacuationIndex {
     objects: HashMap<Key, Arc<Evacuation>>,
     by_pod: HashMap<Key, HashSet<Key>>,
@@ -92,7 +92,7 @@ impl EvacuationIndex {
 
     /// Takes in what a live read has shown in the place of a known object, unless the watch has delivered
     /// that or something later. Of two states of one revision the live one counts.
-    pub(super) fn correct(&mut self, known: &Evacuation, live: Option<Evacuation>) {
+    pub(crate) fn correct(&mut self, known: &Evacuation, live: Option<Evacuation>) {
         match live {
             Some(live) if revision(&live).is_some_and(|of| of > self.seen) || self.contradicts(&live) => {
                 self.apply(Arc::new(live));
@@ -112,7 +112,7 @@ impl EvacuationIndex {
     }
 
     /// Returns true when the watch can still deliver that state of an object, or of its beginning.
-    pub(super) fn awaits(&self, object: &Evacuation) -> bool {
+    fn awaits(&self, object: &Evacuation) -> bool {
         !self.objects.contains_key(&key(object)) && revision(object).is_some_and(|of| of > self.seen)
     }
 
@@ -121,7 +121,23 @@ impl EvacuationIndex {
         self.objects.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 
-    /// Returns the Evacuations that concern a pod.
+    /// Returns the Evacuations that concern a pod. `written` returns the one that this gateway has written for
+    /// the pod: it counts until the watch delivers it, or something later.
+    pub(crate) fn records_with(
+        &self,
+        namespace: &str,
+        pod: &str,
+        uid: &str,
+        written: impl FnOnce() -> Option<Arc<Evacuation>>,
+    ) -> Records {
+        let mut records = self.records(namespace, pod, uid);
+        if records.active.is_none() {
+            records.active = written().filter(|written| self.awaits(written));
+        }
+        records
+    }
+
+    /// Returns the Evacuations that concern a pod, as far as the watch has delivered them.
     pub(crate) fn records(&self, namespace: &str, pod: &str, uid: &str) -> Records {
         let mut records = Records::default();
         let keys = self.by_pod.get(&(namespace.to_owned(), pod.to_owned()));
@@ -154,7 +170,7 @@ fn keep_later(kept: &mut Option<Arc<Evacuation>>, object: &Arc<Evacuation>) {
 
 /// Returns true when a live state replaces a known one: it is later, or its revision names two states,
 /// because the store was restored from a backup.
-pub(super) fn replaces(live: &Evacuation, known: &Evacuation) -> bool {
+pub(crate) fn replaces(live: &Evacuation, known: &Evacuation) -> bool {
     match (revision(live), revision(known)) {
         (Some(of), Some(known)) if of != known => of > known,
         _ => live != known,

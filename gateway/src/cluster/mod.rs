@@ -35,18 +35,17 @@ use moka::sync::Cache;
 use serde::de::DeserializeOwned;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub(crate) use self::{
+    evacuations::{EvacuationIndex, Records, replaces},
+    interests::{Interests, Key, SETTLED},
+    outages::Outages,
+};
 use self::{
-    evacuations::replaces,
     freshness::Freshness,
     groups::{GroupIndex, GroupModes, GroupUnread},
     projections::{Identity, Kept},
     responders::ResponderIndex,
     watch::{Follower, Synced, follow},
-};
-pub(crate) use self::{
-    evacuations::{EvacuationIndex, Records},
-    interests::{Interests, Key, SETTLED},
-    outages::Outages,
 };
 use crate::{judge::Mate, namespace::NamespaceFacts};
 
@@ -238,11 +237,7 @@ impl Cluster {
     /// Returns the Evacuations that concern a pod.
     pub(crate) fn records(&self, namespace: &str, pod: &str, uid: &str) -> Records {
         let index = self.evacuations.read().unwrap_or_else(PoisonError::into_inner);
-        let mut records = index.records(namespace, pod, uid);
-        if records.active.is_none() {
-            records.active = self.written.get(uid).filter(|written| index.awaits(written));
-        }
-        records
+        index.records_with(namespace, pod, uid, || self.written.get(uid))
     }
 
     /// Reads a known Evacuation live. Returns true when that is its state. Else the cache has the live state

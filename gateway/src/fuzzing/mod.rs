@@ -8,6 +8,7 @@ mod oracle;
 mod played;
 mod probes;
 mod sequence;
+mod watch;
 mod world;
 
 use std::path::Path;

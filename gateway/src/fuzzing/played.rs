@@ -39,6 +39,8 @@ pub(super) struct Played {
     pub(super) room: bool,
     /// All Evacuations, oldest first.
     pub(super) stored: Vec<Evacuation>,
+    /// Number of Evacuations that were created.
+    pub(super) created: usize,
 }
 
 impl Played {
@@ -94,11 +96,18 @@ impl Played {
             false,
             now,
         );
-        let mut created = Evacuation::new(&format!("db-0-{}", self.stored.len()), spec);
+        let mut created = Evacuation::new(&format!("db-0-{}", self.created), spec);
+        self.created += 1;
         created.metadata.namespace = Some("shop".to_owned());
         created.metadata.generation = Some(1);
         created.status = Some(status);
         self.stored.push(created);
+    }
+
+    /// Deletes the Evacuations of earlier pods that have ended, as after their time.
+    pub(super) fn forget(&mut self) {
+        let uid = self.uid();
+        self.stored.retain(|e| !is_ended(e) || e.spec.target.pod.uid.as_deref() == Some(&uid));
     }
 
     /// Removes an entry. The last one that leaves cancels the Evacuation. Returns true when it was there.

@@ -59,6 +59,12 @@ fn step(act: u8, argument: usize) -> GatewayStep {
         6 if argument % 4 == 1 => GatewayStep::Lead,
         6 if argument % 4 == 3 => GatewayStep::Lag,
         6 => GatewayStep::Api,
+        7 if act >= 128 => match argument % 8 {
+            0 | 1 => GatewayStep::Silence,
+            2 => GatewayStep::List { whole: argument & 8 != 0 },
+            3 => GatewayStep::Forget,
+            _ => GatewayStep::Deliver { events: 1 + argument / 8 % 3 },
+        },
         _ => GatewayStep::Withdraw { entry: argument },
     }
 }
@@ -116,6 +122,8 @@ mod tests {
             (GatewayFlaw::NoLease, GatewayLaw::Ends),
             (GatewayFlaw::NoPatience, GatewayLaw::Patience),
             (GatewayFlaw::BlindToRegistrations, GatewayLaw::Asked),
+            (GatewayFlaw::ForgetsQuestions, GatewayLaw::Holds),
+            (GatewayFlaw::ReadsNothing, GatewayLaw::Holds),
         ] {
             let breaks = |input: Vec<u8>| play(&input, Some(flaw)).0.broken().is_some_and(|(l, _)| *l == law);
             assert!(sequences().any(breaks), "{flaw:?} breaks no law {law:?}");

@@ -6,6 +6,7 @@ use super::{
     super::{
         law::GatewayLaw,
         played::{Played, after},
+        watch::WRITTEN_SECONDS,
     },
     HOLD_SECONDS, Oracle,
 };
@@ -35,14 +36,25 @@ impl Oracle {
         });
     }
 
-    /// Checks that no call waits without an end in an outage: an answer holds, or the question is fresh.
-    /// While the gateway's watch of pods `lags`, the question may be that of an earlier pod.
+    /// Checks that no call waits without an end in an outage: an answer holds, the question is fresh, or a
+    /// delay has just ended. While a watch of the gateway `lags`, the question may be that of an earlier pod,
+    /// or may have ended.
     pub(crate) fn check_wait(&mut self, lags: bool, since: DateTime<Utc>, now: DateTime<Utc>) {
-        let earlier = self.before.iter().filter(|_| lags).filter_map(|earlier| earlier.asked);
-        let mut questions = self.asked.into_iter().chain(earlier);
+        let earlier = self.before.iter().map(|earlier| earlier.asked).chain([self.asked_before]);
+        let delayed = self.said.and_then(|(_, until)| until);
+        let mut questions = self.asked.into_iter().chain(delayed).chain(earlier.filter(|_| lags).flatten());
         let fresh = questions.any(|asked| now < after(asked.max(since), QUESTION_SECONDS));
         self.require(GatewayLaw::Ends, now < after(since, HOLD_SECONDS) || fresh, |oracle| {
             format!("a call waits since {since}: {oracle:?} at {now}")
+        });
+    }
+
+    /// Checks rule 11: a question that the gateway has just written is `known` to it, although the watch has
+    /// not delivered it.
+    pub(crate) fn check_known(&mut self, known: bool, now: DateTime<Utc>) {
+        let fresh = self.written.filter(|written| now < after(*written, WRITTEN_SECONDS));
+        self.require(GatewayLaw::Holds, known || fresh.is_none(), |oracle| {
+            format!("the gateway forgot its own question: {oracle:?} at {now}")
         });
     }
 
@@ -65,9 +77,10 @@ impl Oracle {
     }
 
     /// Checks rule 9: no call passes for a pod that is to be asked and was not, by the answers of an earlier
-    /// pod or by a count against its budget.
-    pub(crate) fn check_asked(&mut self, concerned: bool) {
-        self.require(GatewayLaw::Asked, !concerned || self.asked.is_some(), |oracle| {
+    /// pod or by a count against its budget. A gateway that is `blind` does not know that a question ended.
+    pub(crate) fn check_asked(&mut self, concerned: bool, blind: bool) {
+        let asked = self.asked.or(self.asked_before.filter(|_| blind));
+        self.require(GatewayLaw::Asked, !concerned || asked.is_some(), |oracle| {
             format!("a call passed for a pod that was not asked: {oracle:?}")
         });
     }

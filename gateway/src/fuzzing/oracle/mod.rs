@@ -26,6 +26,10 @@ pub(crate) struct Oracle {
     entries: BTreeMap<Entry, Own>,
     /// Time at which the app was asked.
     asked: Option<DateTime<Utc>>,
+    /// Time of the last write of an entry.
+    written: Option<DateTime<Utc>>,
+    /// Time of the last question to the present pod in an Evacuation that has ended.
+    asked_before: Option<DateTime<Utc>>,
     /// The last answer of the app, and until when its delay was granted.
     said: Option<(Answer, Option<DateTime<Utc>>)>,
     /// Time at which an entry forces the eviction.
@@ -91,6 +95,7 @@ impl Oracle {
             self.left(entry);
         }
         self.asked.get_or_insert(now);
+        self.written = Some(now);
         self.users.insert(entry.owner.clone());
         let deadline = entry.deadline.map(WholeSecond::time);
         let expires = entry.at_deadline == Some(DeadlineAction::GiveUp);
@@ -126,7 +131,13 @@ impl Oracle {
     /// Notes that the Evacuation ended and the pod stays.
     pub(crate) fn ended(&mut self) {
         let old = std::mem::take(self);
-        *self = Self { users: old.users, before: old.before, broken: old.broken, ..Self::default() };
+        *self = Self {
+            asked_before: old.asked.or(old.asked_before),
+            users: old.users,
+            before: old.before,
+            broken: old.broken,
+            ..Self::default()
+        };
     }
 
     /// Notes that another pod has the name. The node is that of the earlier one.
@@ -134,6 +145,7 @@ impl Oracle {
         let users: Vec<_> = self.entries.keys().map(|(user, _)| user.clone()).collect();
         self.before.push(Earlier { users, node, asked: self.asked, end: None });
         self.ended();
+        self.asked_before = None;
         self.users.clear();
     }
 

@@ -1,23 +1,18 @@
 //! The calls of a world: what the judge decides, and what follows from it.
 
-use chrono::TimeDelta;
 use evacuation_api::{DeadlineAction, Requester};
 use evacuation_protocol::OutageCause;
-use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use machinery_auth::UserInfo;
 
 use super::{
-    super::{
-        law::GatewayLaw,
-        oracle::HOLD_SECONDS,
-        played::{GATEWAY, after, node_name},
-    },
+    super::{law::GatewayLaw, oracle::HOLD_SECONDS, played::after},
     GatewayFlaw, GatewayWorld,
+    judging::TABLE,
 };
 use crate::{
     call::{Call, Operation},
-    config::Table,
-    judge::{Facts, Pass, Sight, Trusted, Verdict, WayOut, judge},
+    judge::{Pass, Verdict, WayOut},
 };
 
 /// Callers: user and operation.
@@ -40,7 +35,11 @@ impl GatewayWorld {
         let Some(since) = self.trouble() else {
             return self.oracle.require(GatewayLaw::Asked, false, |_| format!("{way:?} without an outage"));
         };
-        self.oracle.check_answer(self.played.registered, since, now);
+        // An Evacuation that no cache knows is not read.
+        let is_unknown = self.watch.is_behind() && self.records(&self.played.uid()).active.is_none();
+        if !self.is_blind() && !is_unknown {
+            self.oracle.check_answer(self.played.registered, since, now);
+        }
         match way {
             WayOut::HoldEnded(_) => {
                 let ended = self.flaw == Some(GatewayFlaw::HoldsNothing) || after(since, HOLD_SECONDS) <= now;
@@ -55,7 +54,7 @@ impl GatewayWorld {
         }
         // The words of these two say that the app was asked.
         if matches!(way, WayOut::Unanswered(_) | WayOut::Unrecorded(_)) {
-            self.oracle.check_asked(true);
+            self.oracle.check_asked(true, self.is_blind());
         }
     }
 
@@ -74,7 +73,7 @@ impl GatewayWorld {
             propagates: false,
             dry_run: false,
         };
-        let row = Table::new(Vec::new()).row(&call, &self.pod()).clone();
+        let row = TABLE.row(&call, &self.pod());
         let verdict = self.judge(&call);
         let outcome = word(&verdict);
         let now = self.played.now;
@@ -86,6 +85,7 @@ impl GatewayWorld {
                         let (name, patience) = (row.entry_name(), row.blocked_patience_seconds);
                         self.check_done();
                         match self.trouble() {
+                            Some(_) if self.is_blind() => {}
                             Some(since) => {
                                 self.oracle.check_blocked_in_outage(user, &name, patience, since, now);
                             }
@@ -118,7 +118,7 @@ impl GatewayWorld {
                 if self.probes.outage(now, true).is_some()
                     && let Some(since) = self.trouble()
                 {
-                    self.oracle.check_wait(self.lags, since, now);
+                    self.oracle.check_wait(self.lags || self.watch.is_behind(), since, now);
                 }
             }
             // The eviction API evicts the pod.
@@ -128,10 +128,11 @@ impl GatewayWorld {
             }
             // Nothing can be written. Without a record the call passes, because nobody could ask.
             Verdict::Ask { .. } | Verdict::Count(_) if self.api_away.is_some() => {
-                let asked = self.index().records("shop", "db-0", &self.played.uid()).active.is_some();
-                if !asked {
+                let asked = self.records(&self.played.uid()).active.is_some();
+                if !asked && !self.is_blind() {
                     self.oracle.check_answer(self.played.registered, now, now);
                 }
+                self.oracle.check_known(asked, now);
             }
             Verdict::Count(entry) => self.ask(&call, &entry, false),
             Verdict::Ask { entry, expired_in } => self.ask(&call, &entry, expired_in.is_some()),
@@ -146,8 +147,10 @@ impl GatewayWorld {
 
     /// Checks a call that passes because every responder is done.
     fn check_done(&mut self) {
-        self.oracle.check_asked(self.is_concerned());
-        self.oracle.check_done(self.played.registered, self.played.now);
+        self.oracle.check_asked(self.is_concerned(), self.is_blind());
+        if !self.is_blind() {
+            self.oracle.check_done(self.played.registered, self.played.now);
+        }
     }
 
     /// The call passes. An eviction stays subject to the budget.
@@ -161,64 +164,22 @@ impl GatewayWorld {
     fn ask(&mut self, call: &Call, entry: &Requester, expired: bool) {
         self.played.ask(entry.clone(), expired);
         self.oracle.asked(entry, expired, self.played.now);
+        self.watch.store(&self.played.stored);
+        let written = self.played.active().map(|active| active.name_any());
+        if let Some(name) = written.filter(|_| self.flaw != Some(GatewayFlaw::ForgetsQuestions)) {
+            self.watch.note_written(&self.played.uid(), &name, self.played.now);
+        }
         self.deliver();
         let again = self.judge(call);
         // While nobody acts, each deletion of a pod that is free to go is counted by itself.
         let counted = self.leaderless.is_some() && matches!(again, Verdict::Count(_));
-        let free = counted || matches!(again, Verdict::Wait(_) | Verdict::Pass(_) | Verdict::Open(_));
+        // The gateway writes the same entry once in a second.
+        let shared = self.watch.is_behind() && matches!(again, Verdict::Ask { .. });
+        let waits = matches!(again, Verdict::Wait(_) | Verdict::Pass(_) | Verdict::Open(_));
+        let free = counted || shared || waits;
         let own = entry.owner == call.user.name;
         self.oracle
             .require(GatewayLaw::Cheap, free && own, |_| format!("{call:?}: {entry:?}, then {again:?}"));
-    }
-
-    /// Judges as the gateway does: an eviction by the cached pod, and by the live one where the cached one is
-    /// not enough or is gone.
-    fn judge(&self, call: &Call) -> Verdict {
-        if call.operation == Operation::Evict {
-            let (pod, uid) = &self.cached_pod;
-            let verdict = self.judge_pod(call, pod, uid, Sight::Cached { fresh: !self.lags });
-            let gone = matches!(verdict, Verdict::Ask { .. }) && *uid != self.played.uid();
-            if verdict != Verdict::Look && !gone {
-                return verdict;
-            }
-        }
-        let uid = self.played.uid();
-        let before = self.index().records("shop", "db-0", &uid).predecessor;
-        let before = before.and_then(|before| before.status.as_ref()?.node_name.clone());
-        let before = (0..2).find(|node| Some(node_name(*node)) == before);
-        let left = self.played.is_cordoned(before)
-            && self.played.node.is_some()
-            && !self.played.is_cordoned(self.played.node);
-        let drained_before =
-            call.operation == Operation::Evict && (left || self.flaw == Some(GatewayFlaw::BlindToNodes));
-        self.judge_pod(call, &self.pod(), &uid, Sight::Live { drained_before })
-    }
-
-    fn judge_pod(&self, call: &Call, pod: &Pod, uid: &str, sight: Sight) -> Verdict {
-        let records = self.index().records("shop", "db-0", uid);
-        let table = Table::new(Vec::new());
-        let trusted = Trusted { users: vec![GATEWAY.to_owned()], namespace: "evacuation-system".to_owned() };
-        let hold_seconds = if self.flaw == Some(GatewayFlaw::HoldsNothing) { 0 } else { HOLD_SECONDS };
-        let mut row = table.row(call, pod).clone();
-        if self.flaw == Some(GatewayFlaw::NoPatience) {
-            row.blocked_patience_seconds = 0;
-        }
-        judge(&Facts {
-            call,
-            pod,
-            sight,
-            registered: self.played.registered && self.flaw != Some(GatewayFlaw::BlindToRegistrations),
-            namespace: self.namespace,
-            active: records.active.as_deref(),
-            last: records.last.as_deref(),
-            predecessor: records.predecessor.as_deref(),
-            group: &[],
-            row: &row,
-            trusted: &trusted,
-            outage: self.probes.outage(self.played.now, self.flaw != Some(GatewayFlaw::NoLease)),
-            longest_hold: TimeDelta::seconds(hold_seconds),
-            now: self.played.now,
-        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! A world around the judge, step by step: callers, the app, the controller, outages.
 
 mod calls;
+mod judging;
 mod step;
 
 use std::{
@@ -9,9 +10,8 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::{Answer, Evacuation};
+use evacuation_api::Answer;
 use k8s_openapi::api::core::v1::Pod;
-use kube::runtime::watcher::Event;
 use serde_json::json;
 
 pub use self::{
@@ -23,16 +23,17 @@ use super::{
     oracle::Oracle,
     played::{Played, after, node_name},
     probes::Probes,
+    watch::Watch,
 };
-use crate::{cluster::EvacuationIndex, namespace::NamespaceFacts};
+use crate::namespace::NamespaceFacts;
 
 /// A world in progress.
 #[derive(Clone, Debug)]
 pub struct GatewayWorld {
     played: Played,
     oracle: Oracle,
-    /// The gateway's cache.
-    cached: Vec<Evacuation>,
+    /// The gateway's watch of Evacuations.
+    watch: Watch,
     /// The pod in the gateway's cache, its UID, and true while the watch of pods delivers nothing.
     cached_pod: (Pod, String),
     lags: bool,
@@ -59,9 +60,10 @@ impl GatewayWorld {
                 registered: settings.registered,
                 room: !settings.full_budget,
                 stored: Vec::new(),
+                created: 0,
             },
             oracle: Oracle::default(),
-            cached: Vec::new(),
+            watch: Watch::default(),
             cached_pod: (Pod::default(), String::new()),
             lags: false,
             namespace: NamespaceFacts {
@@ -128,11 +130,18 @@ impl GatewayWorld {
             GatewayStep::Lag => self.lags = !self.lags,
             GatewayStep::Lead => self.toggle(|world| &mut world.leaderless),
             GatewayStep::Withdraw { entry } if self.api_away.is_none() => self.withdraw(entry),
-            GatewayStep::Answer { .. } | GatewayStep::Control | GatewayStep::Withdraw { .. } => {}
+            GatewayStep::Silence => self.watch.is_silent = !self.watch.is_silent,
+            GatewayStep::Deliver { events } if self.api_away.is_none() => self.watch.deliver(events),
+            GatewayStep::List { whole } if self.api_away.is_none() => self.watch.list(whole),
+            GatewayStep::Forget if self.api_away.is_none() => self.played.forget(),
+            GatewayStep::Answer { .. }
+            | GatewayStep::Control
+            | GatewayStep::Withdraw { .. }
+            | GatewayStep::Deliver { .. }
+            | GatewayStep::List { .. }
+            | GatewayStep::Forget => {}
         }
-        if self.api_away.is_none() {
-            self.deliver();
-        }
+        self.deliver();
         if !self.lags {
             self.deliver_pod();
         }
@@ -195,27 +204,24 @@ impl GatewayWorld {
         }
     }
 
-    /// The watch delivers what is stored.
+    /// Each change of what is stored is an event of the watch, which delivers them unless it is silent.
     fn deliver(&mut self) {
-        self.cached.clone_from(&self.played.stored);
-    }
-
-    /// Returns the index of the gateway's cache.
-    fn index(&self) -> EvacuationIndex {
-        let mut index = EvacuationIndex::default();
-        index.take(&Event::Init);
-        for object in &self.cached {
-            index.take(&Event::InitApply(object.clone()));
+        self.watch.store(&self.played.stored);
+        if self.api_away.is_none() && !self.watch.is_silent {
+            self.watch.deliver_all();
         }
-        index.take(&Event::InitDone);
-        index
     }
 
     fn deliver_pod(&mut self) {
         self.cached_pod = (self.pod(), self.played.uid());
     }
 
+    /// Returns the present pod, which never changes.
     fn pod(&self) -> Pod {
+        let (pod, uid) = &self.cached_pod;
+        if *uid == self.played.uid() {
+            return pod.clone();
+        }
         let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "uid": "o", "controller": true});
         let pod = json!({
             "metadata": {

@@ -28,6 +28,14 @@ pub enum GatewayStep {
     Lag,
     /// An entry leaves, as after a rollout that was undone.
     Withdraw { entry: usize },
+    /// The gateway's watch of Evacuations stops to deliver, or catches up.
+    Silence,
+    /// That watch delivers so many events.
+    Deliver { events: usize },
+    /// That watch lists everything. A list that is not whole breaks on the way.
+    List { whole: bool },
+    /// The Evacuations of earlier pods that have ended are deleted.
+    Forget,
 }
 
 /// Settings of a world.
@@ -59,4 +67,8 @@ pub enum GatewayFlaw {
     NoPatience,
     /// Registrations are not looked at.
     BlindToRegistrations,
+    /// A question that the watch has not delivered is forgotten.
+    ForgetsQuestions,
+    /// A pass by the record of an Evacuation is not confirmed by a read.
+    ReadsNothing,
 }
