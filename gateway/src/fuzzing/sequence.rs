@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use evacuation_api::Answer;
 
-use super::world::{CALLER_COUNT, GatewayFlaw, GatewaySettings, GatewayStep, GatewayWorld};
+use super::world::{ASKING_COUNT, CALLER_COUNT, GatewayFlaw, GatewaySettings, GatewayStep, GatewayWorld};
 
 /// Maximum number of steps of a sequence.
 const STEPS: usize = 256;
@@ -44,7 +44,12 @@ fn play(input: &[u8], flaw: Option<GatewayFlaw>) -> (GatewayWorld, BTreeSet<&'st
 fn step(act: u8, argument: usize) -> GatewayStep {
     match act % 8 {
         0 => GatewayStep::Pass { seconds: PAUSES.get(argument % PAUSES.len()).copied().unwrap_or(1) },
-        1 | 2 => GatewayStep::Call { caller: argument % CALLER_COUNT, by_uid: argument & 64 != 0 },
+        1 | 2 => {
+            // Few of the calls always pass.
+            let callers = if act < 240 { ASKING_COUNT } else { CALLER_COUNT };
+            let form = usize::from(act / 8 % 8);
+            GatewayStep::Review { caller: argument % callers, by_uid: argument & 64 != 0, form }
+        }
         3 => {
             let answers = [Answer::Accept, Answer::Delay, Answer::Refuse];
             GatewayStep::Answer {
@@ -81,6 +86,7 @@ mod tests {
         "ask",
         "blocked_too_long",
         "count",
+        "exempt",
         "gone",
         "hold_ended",
         "no_controller",
@@ -92,6 +98,32 @@ mod tests {
         "wait",
     ];
 
+    /// The byte of a step, and its arguments. None means any.
+    type Act = (u8, &'static [u8]);
+
+    /// Numbers of sequences, settings that are on, and acts: all of them, and those around a full budget. No
+    /// act means any.
+    const PROFILES: [(usize, u8, &[Act]); 2] = [
+        (1000, 0, &[]),
+        (
+            400,
+            0b1010,
+            &[
+                (0, &[]),
+                (0, &[]),
+                (0, &[]),
+                (1, &[0, 3, 5, 6]),
+                (1, &[3, 5]),
+                (3, &[]),
+                (4, &[]),
+                (4, &[]),
+                (4, &[]),
+                (5, &[0]),
+                (7, &[]),
+            ],
+        ),
+    ];
+
     /// Returns sequences of 80 steps, the same in each run.
     fn sequences() -> impl Iterator<Item = Vec<u8>> {
         // A linear congruential generator.
@@ -100,7 +132,22 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             state.to_be_bytes()[2]
         };
-        iter::repeat_with(move || iter::repeat_with(&mut byte).take(161).collect()).take(3000)
+        let profiles =
+            PROFILES.into_iter().flat_map(|(count, settings, acts)| iter::repeat_n((settings, acts), count));
+        profiles.map(move |(settings, acts)| {
+            let mut input = vec![byte() | settings];
+            for _ in 0..80 {
+                let (act, argument) = (byte(), byte());
+                let (act, arguments) = pick(acts, act).unwrap_or((act, &[]));
+                input.extend([act, pick(arguments, argument).unwrap_or(argument)]);
+            }
+            input
+        })
+    }
+
+    /// Returns the one of them that a byte picks.
+    fn pick<T: Copy>(all: &[T], byte: u8) -> Option<T> {
+        all.get(usize::from(byte) % all.len().max(1)).copied()
     }
 
     #[test]

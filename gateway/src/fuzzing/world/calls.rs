@@ -3,30 +3,17 @@
 use evacuation_api::{DeadlineAction, Requester};
 use evacuation_protocol::OutageCause;
 use kube::ResourceExt;
-use machinery_auth::UserInfo;
 
 use super::{
     super::{law::GatewayLaw, oracle::HOLD_SECONDS, played::after},
     GatewayFlaw, GatewayWorld,
     judging::TABLE,
+    review::{Caller, Review},
 };
 use crate::{
     call::{Call, Operation},
     judge::{Pass, Verdict, WayOut},
 };
-
-/// Callers: user and operation.
-const CALLERS: [(&str, Operation); 6] = [
-    ("alice", Operation::Evict),
-    ("bob", Operation::Evict),
-    ("alice", Operation::Delete),
-    ("system:serviceaccount:kube-system:replicaset-controller", Operation::Delete),
-    ("system:serviceaccount:kube-system:node-controller", Operation::Delete),
-    ("system:kube-scheduler", Operation::Delete),
-];
-
-/// Number of callers of a `GatewayStep::Call`.
-pub const CALLER_COUNT: usize = CALLERS.len();
 
 impl GatewayWorld {
     /// Checks a call that passes by a way out of an outage.
@@ -58,23 +45,17 @@ impl GatewayWorld {
         }
     }
 
-    /// A caller tries. Returns the outcome in a word.
-    pub(super) fn call(&mut self, caller: usize, by_uid: bool) -> Option<&'static str> {
-        let (user, operation) = CALLERS.get(caller).copied()?;
+    /// A caller tries by a review of that form. Returns the outcome in a word.
+    pub(super) fn call(&mut self, caller: usize, by_uid: bool, form: usize) -> Option<&'static str> {
         let uid = by_uid.then(|| self.played.uid());
-        let call = Call {
-            operation,
-            namespace: "shop".to_owned(),
-            pod: "db-0".to_owned(),
-            uid,
-            resource_version: None,
-            user: UserInfo { name: user.to_owned(), ..UserInfo::default() },
-            grace_period_seconds: None,
-            propagates: false,
-            dry_run: false,
-        };
-        let row = TABLE.row(&call, &self.pod());
+        let pod = self.pod();
+        let review = Review::of(caller, &pod, uid, form)?;
+        let Caller { user, operation, is_exempt, .. } = review.caller;
+        let call = review.call.clone();
+        let row = TABLE.row(&call, &pod);
         let verdict = self.judge(&call);
+        review.check_reply(&verdict);
+        assert!(!is_exempt || verdict == Verdict::Pass(Pass::Exempt), "{call:?}: {verdict:?}");
         let outcome = word(&verdict);
         let now = self.played.now;
         match verdict {
@@ -93,7 +74,10 @@ impl GatewayWorld {
                         }
                     }
                     pass => {
-                        let free = pass == Pass::Unregistered && !self.is_concerned();
+                        let free = match pass {
+                            Pass::Exempt => is_exempt,
+                            pass => pass == Pass::Unregistered && !self.is_concerned(),
+                        };
                         self.oracle
                             .require(GatewayLaw::Asked, free, |_| format!("{call:?} passed as {pass:?}"));
                     }

@@ -2,6 +2,7 @@
 
 mod calls;
 mod judging;
+mod review;
 mod step;
 
 use std::{
@@ -14,8 +15,9 @@ use evacuation_api::Answer;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
+pub(super) use self::review::ASKING_COUNT;
 pub use self::{
-    calls::CALLER_COUNT,
+    review::CALLER_COUNT,
     step::{GatewayFlaw, GatewaySettings, GatewayStep},
 };
 use super::{
@@ -114,7 +116,8 @@ impl GatewayWorld {
                     self.probes.probe(self.api_away.is_some(), self.leaderless, self.played.now);
                 }
             }
-            GatewayStep::Call { caller, by_uid } => outcome = self.call(caller, by_uid),
+            GatewayStep::Call { caller, by_uid } => outcome = self.call(caller, by_uid, 0),
+            GatewayStep::Review { caller, by_uid, form } => outcome = self.call(caller, by_uid, form),
             GatewayStep::Answer { answer, seconds } if self.api_away.is_none() => {
                 self.answer(answer, seconds);
             }
@@ -226,6 +229,7 @@ impl GatewayWorld {
         let pod = json!({
             "metadata": {
                 "name": "db-0", "namespace": "shop", "uid": self.played.uid(), "ownerReferences": [owner],
+                "resourceVersion": self.played.pod.to_string(),
                 "creationTimestamp": self.played.made,
             },
             "spec": {"nodeName": self.played.node.map(node_name), "terminationGracePeriodSeconds": 30, "containers": []},

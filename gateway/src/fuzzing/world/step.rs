@@ -10,6 +10,8 @@ pub enum GatewayStep {
     Pass { seconds: i64 },
     /// A caller tries, by the pod's name or with its UID.
     Call { caller: usize, by_uid: bool },
+    /// The same, and the kube-apiserver tells the gateway of it by a review of that form.
+    Review { caller: usize, by_uid: bool, form: usize },
     /// The app answers.
     Answer { answer: Answer, seconds: i64 },
     /// The controller does what is due.
