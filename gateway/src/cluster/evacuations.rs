@@ -121,8 +121,8 @@ impl EvacuationIndex {
         self.objects.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 
-    /// Returns the Evacuations that concern a pod. `written` returns the one that this gateway has written for
-    /// the pod: it counts until the watch delivers it, or something later.
+    /// Returns the Evacuations that concern a pod. `written` returns the one that this gateway has written
+    /// for the pod: it counts until the watch delivers it, or something later.
     pub(crate) fn records_with(
         &self,
         namespace: &str,

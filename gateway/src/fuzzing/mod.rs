@@ -1,7 +1,12 @@
 //! Entrances for the fuzzer and the model checker: private parsers of reviews and of the configuration, and a
 //! world around the judge. No part of the API.
 
-#![allow(clippy::missing_panics_doc, clippy::panic, reason = "a property that does not hold is a panic")]
+#![allow(
+    clippy::missing_panics_doc,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a property that does not hold is a panic"
+)]
 
 mod law;
 mod oracle;

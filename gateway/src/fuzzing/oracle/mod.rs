@@ -98,10 +98,10 @@ impl Oracle {
         self.written = Some(now);
         self.users.insert(entry.owner.clone());
         let deadline = entry.deadline.map(WholeSecond::time);
-        let expires = entry.at_deadline == Some(DeadlineAction::GiveUp);
+        let gives_up = entry.at_deadline == Some(DeadlineAction::GiveUp);
         let key = (entry.owner.clone(), entry.name.clone());
         let known = self.entries.get(&key).filter(|own| !own.has_expired(now));
-        let own = Own { made: known.map_or(now, |own| own.made), until: deadline.filter(|_| expires) };
+        let own = Own { made: known.map_or(now, |own| own.made), until: deadline.filter(|_| gives_up) };
         self.entries.insert(key, own);
         if entry.at_deadline == Some(DeadlineAction::Evict) {
             self.forced = self.forced.into_iter().chain(deadline).min();
