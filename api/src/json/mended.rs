@@ -52,7 +52,7 @@ fn escape(rest: &str) -> (Cow<'_, str>, usize) {
     }
 }
 
-/// Returns the UTF-16 unit of `uXXXX`.
+/// Returns the UTF-16 unit of an escape: `u` and four hexadecimal digits.
 fn unit(escape: &str) -> Option<u16> {
     let digits = escape.strip_prefix('u')?.get(..4)?;
     let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());

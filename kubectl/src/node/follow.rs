@@ -187,9 +187,9 @@ impl Course {
         let api: Api<CoreNode> = Api::all(client.clone());
         let nodes = self.drain.status.iter().flat_map(|status| &status.nodes);
         for node in nodes.filter(|node| node.cordoned == CordonOwner::Ours) {
-            if let Ok(Some(live)) = api.get_opt(&node.name).await
-                && is_held_by(&live, &self.name)
-            {
+            let live = api.get_opt(&node.name).await;
+            // Of a node that cannot be read the record is the best that is known.
+            if live.map_or(true, |live| live.is_some_and(|live| is_held_by(&live, &self.name))) {
                 return true;
             }
         }
