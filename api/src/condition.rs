@@ -81,8 +81,12 @@ words! {
 words! {
     /// Reasons of `Blocked`.
     BlockedReason {
-        /// A PodDisruptionBudget allows no disruption now.
+        /// A PodDisruptionBudget allows no disruption now, and can allow one later.
         BudgetExhausted,
+        /// A PodDisruptionBudget allows no disruption even when all of its pods are healthy.
+        BudgetAllowsNone,
+        /// The disruption controller cannot compute the PodDisruptionBudget.
+        BudgetNotComputed,
         /// More than one PodDisruptionBudget selects the pod, which the eviction API refuses for ever.
         MultipleBudgets,
         /// A responder refused and the policy is Wait.

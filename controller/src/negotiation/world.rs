@@ -72,7 +72,7 @@ impl WorldReader {
             pod: PodView::of(pod, uid),
             node_silent_since,
             budgets: pod
-                .map(|pod| index.budgets_of(pod).iter().map(|budget| BudgetView::of(budget)).collect())
+                .map(|pod| index.budgets_of(pod).iter().map(|budget| BudgetView::of(budget, pod)).collect())
                 .unwrap_or_default(),
             group,
             no_room: None,

@@ -8,8 +8,8 @@ use evacuation_api::{
     PodTarget, Requester, ResponderEntry,
 };
 use evacuation_protocol::{
-    Act, Attempt, BudgetView, Editor, EvictionOutcome, LivePod, PodPhase, PodView, World, answer,
-    apply_requester_edit, begin, check_requester_edit, check_status_update, decide, fix_responders,
+    Act, Attempt, BudgetState, BudgetView, Editor, EvictionOutcome, LivePod, PodPhase, PodView, World,
+    answer, apply_requester_edit, begin, check_requester_edit, check_status_update, decide, fix_responders,
     is_finished, record_eviction,
 };
 
@@ -192,7 +192,7 @@ fn world(pod: PodView, room: bool, attempt: Attempt) -> World {
         disruptions_allowed: i32::from(room),
         current_healthy: 1,
         desired_healthy: i32::from(!room),
-        expects_none: false,
+        state: BudgetState::Counted,
         always_allow_unhealthy: false,
     };
     World {

@@ -602,6 +602,13 @@ fn a_counted_deletion_waits_for_the_budget_until_its_time_is_over() {
     // After a scale-down to 0 the eviction API evicts none of the pods.
     let needs = "The disruption budget web needs 0 healthy pods and has 2 currently";
     assert_eq!(blocked_saying(1, "BudgetExhausted", Some(1), needs).passes(), Some(Pass::Uncounted));
+    let expects =
+        "budget web expects no pod, because the scale of the owner is 0, and so it allows no disruption";
+    assert_eq!(blocked_saying(1, "BudgetAllowsNone", Some(1), expects).passes(), Some(Pass::Uncounted));
+    let stale = "budget web was not computed since its last change";
+    blocked_saying(1, "BudgetExhausted", Some(1), stale).waits();
+    held_back(1799, "BudgetAllowsNone", Some(1799)).waits();
+    assert_eq!(held_back(1800, "BudgetAllowsNone", Some(1800)).passes(), Some(Pass::BlockedTooLong));
     blocked_saying(1, "EvictionRejected", None, needs).waits();
     // Another block, such as by a webhook, is no matter of the ledger.
     held_back(1800, "EvictionRejected", None).waits();

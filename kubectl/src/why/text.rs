@@ -76,10 +76,11 @@ impl Facts {
     /// Returns the facts for programs.
     pub(super) fn object(&self) -> Value {
         let budget = |budget: &PodDisruptionBudget| {
-            let view = BudgetView::of(budget);
+            let view = BudgetView::of(budget, &self.pod);
+            let told = |number: i32| view.state.has_numbers().then_some(number);
             json!({
-                "name": view.name, "disruptionsAllowed": view.disruptions_allowed,
-                "currentHealthy": view.current_healthy, "desiredHealthy": view.desired_healthy,
+                "name": view.name, "disruptionsAllowed": told(view.disruptions_allowed),
+                "currentHealthy": told(view.current_healthy), "desiredHealthy": told(view.desired_healthy),
             })
         };
         let obstacle = self.obstacle.as_ref().filter(|_| !self.is_asked());
@@ -131,6 +132,9 @@ impl Facts {
         }
         let number = |number: i32| usize::try_from(number).unwrap_or_default();
         let line = |view: BudgetView| {
+            if !view.state.has_numbers() {
+                return format!("  {}", view.cause());
+            }
             let healthy = count(number(view.current_healthy), "pod");
             format!(
                 "  {}: allows {} now, {healthy} {} healthy and {} must be",
@@ -140,7 +144,7 @@ impl Facts {
                 view.desired_healthy
             )
         };
-        self.budgets.iter().map(|budget| line(BudgetView::of(budget))).collect()
+        self.budgets.iter().map(|budget| line(BudgetView::of(budget, &self.pod))).collect()
     }
 }
 
@@ -300,6 +304,28 @@ mod tests {
     fn a_pod_that_nobody_asks_says_so() {
         let text = facts(None).render(false, now());
         assert_eq!(text, "pod shop/db-0 on a\nNobody asks it to move.\nBudgets:\n  none");
+    }
+
+    #[test]
+    fn the_numbers_of_a_budget_are_told_only_when_it_was_computed() {
+        let budget = |generation: i64| -> PodDisruptionBudget {
+            serde_json::from_value(json!({
+                "metadata": {"name": "db", "namespace": "shop", "generation": generation},
+                "spec": {"maxUnavailable": 1},
+                "status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1,
+                           "desiredHealthy": 2, "expectedPods": 3},
+            }))
+            .unwrap()
+        };
+        for (generation, line, healthy) in [
+            (1, "db: allows 0 disruptions now, 1 pod is healthy and 2 must be", json!(1)),
+            (2, "budget db was not computed since its last change", Value::Null),
+        ] {
+            let facts = Facts { budgets: vec![budget(generation)], ..facts(None) };
+            let text = facts.render(false, now());
+            assert!(text.ends_with(&format!("\nBudgets:\n  {line}")), "{text}");
+            assert_eq!(facts.object()["budgets"][0]["currentHealthy"], healthy, "{line}");
+        }
     }
 
     #[test]

@@ -78,13 +78,19 @@ pub fn record_eviction(
         EvictionOutcome::BudgetExhausted { retry_after_seconds, message, budgets } => {
             let asked = i64::from(retry_after_seconds.unwrap_or_default());
             again(asked.max(PROBE_SECONDS) * 1000, message);
-            Block::budgets(BlockedReason::BudgetExhausted, budgets, message).put(&mut status, now);
+            let block = Block::budgets(BlockedReason::BudgetExhausted, budgets, message);
+            if !block.is_known_better(&status) {
+                block.put(&mut status, now);
+            }
         }
         EvictionOutcome::MultipleBudgets { message, budgets } => {
             again(PROBE_SECONDS * 1000, message);
             // The API does not say which.
             let named = format!("budgets {}: {message}", budgets.join(", "));
-            Block::budgets(BlockedReason::MultipleBudgets, budgets, &named).put(&mut status, now);
+            let block = Block::budgets(BlockedReason::MultipleBudgets, budgets, &named);
+            if !block.is_known_better(&status) {
+                block.put(&mut status, now);
+            }
         }
         EvictionOutcome::Rejected { retry_after_seconds, message } => {
             again(retry_delay(attempts, *retry_after_seconds, jitter), message);

@@ -11,7 +11,7 @@ use super::{
     step::{Blockage, Step},
 };
 use crate::{
-    pod::LivePod,
+    pod::{BudgetState, LivePod},
     policy::forced,
     responders::{
         NODE_UNREACHABLE, Turn, activate, expiry_time, has_no_container, is_unreachable, turn, unreadable,
@@ -136,6 +136,11 @@ impl Step<'_> {
             self.wake(latest);
         }
         let message = format!("budget {budget} lets no further pod be asked now");
+        let view = world.budgets.iter().find(|view| view.name == budget);
+        let message = match view.filter(|view| view.state != BudgetState::Counted) {
+            Some(view) => format!("{message}: {}", view.cause()),
+            None => message,
+        };
         Some(Block::new(BlockedReason::AwaitingTurn, &message))
     }
 

@@ -9,9 +9,9 @@ use super::{
 };
 use crate::{
     eviction::{ATTEMPT_TIMEOUT_SECONDS, is_deletion},
-    pod::BudgetView,
+    pod::{BudgetState, BudgetView},
     policy::reached,
-    status::{Block, allows_none},
+    status::{Block, budget_block, is_by_budget},
     time::{after, stamp},
 };
 
@@ -108,10 +108,7 @@ impl Step<'_> {
             let deleted_before = is_deletion(&self.policy, eviction);
             return next.filter(|_| deleted_before).map_or(Permission::Now, Permission::At);
         }
-        let by_budget = matches!(
-            self.next.reason(),
-            Some(BlockedReason::BudgetExhausted | BlockedReason::MultipleBudgets)
-        );
+        let by_budget = is_by_budget(&self.next);
         let holding = world.holding_budgets();
         let in_turn = world.turn && !holding.is_empty();
         if by_budget && (in_turn || holding.is_empty()) {
@@ -131,28 +128,16 @@ impl Step<'_> {
 
     /// Clears a block by a responder. A block of the eviction stays until an attempt succeeds.
     fn unless_about_eviction(&self) -> Blockage {
-        match self.next.reason() {
-            Some(
-                BlockedReason::BudgetExhausted
-                | BlockedReason::MultipleBudgets
-                | BlockedReason::EvictionRejected,
-            ) => Blockage::Unchanged,
-            _ => Blockage::None,
-        }
+        let rejected = self.next.reason() == Some(BlockedReason::EvictionRejected);
+        if rejected || is_by_budget(&self.next) { Blockage::Unchanged } else { Blockage::None }
     }
 }
 
+/// Returns the blockage by budgets. One that allows a disruption is about to let the pod go, unless its
+/// number is that of before its last change.
 fn held_by(budgets: &[BudgetView]) -> Blockage {
-    let names: Vec<_> = budgets.iter().map(|b| b.name.as_str()).collect();
     match budgets {
-        [one] if one.disruptions_allowed > 0 => Blockage::Unchanged,
-        [one] => Blockage::By(Block::budgets(BlockedReason::BudgetExhausted, &names, &allows_none(one))),
-        _ => {
-            let message = format!(
-                "budgets {} select the pod, and the eviction API refuses more than one",
-                names.join(", ")
-            );
-            Blockage::By(Block::budgets(BlockedReason::MultipleBudgets, &names, &message))
-        }
+        [one] if one.disruptions_allowed > 0 && one.state != BudgetState::Stale => Blockage::Unchanged,
+        budgets => budget_block(budgets).map_or(Blockage::Unchanged, Blockage::By),
     }
 }

@@ -1,8 +1,8 @@
-//! The state of a PodDisruptionBudget that decisions depend on.
+//! A PodDisruptionBudget, reduced to the fields that decisions depend on.
 
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 
-use super::{LivePod, PodPhase};
+use super::{BudgetState, LivePod, PodPhase, controller};
 
 /// A budget that selects the target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -15,15 +15,15 @@ pub struct BudgetView {
     pub current_healthy: i32,
     /// The number of healthy pods that it wants.
     pub desired_healthy: i32,
-    /// True when it expects no pod, as after a scale-down to 0. The eviction API then allows no disruption.
-    pub expects_none: bool,
     /// True when its `unhealthyPodEvictionPolicy` is `AlwaysAllow`.
     pub always_allow_unhealthy: bool,
+    /// The state in which it holds the target.
+    pub state: BudgetState,
 }
 
 impl BudgetView {
-    /// Returns the view of a budget.
-    pub fn of(budget: &PodDisruptionBudget) -> Self {
+    /// Returns the view of a budget that selects the pod.
+    pub fn of(budget: &PodDisruptionBudget, pod: &Pod) -> Self {
         let status = budget.status.clone().unwrap_or_default();
         let policy = budget.spec.as_ref().and_then(|s| s.unhealthy_pod_eviction_policy.as_deref());
         Self {
@@ -31,8 +31,8 @@ impl BudgetView {
             disruptions_allowed: status.disruptions_allowed.unwrap_or_default(),
             current_healthy: status.current_healthy.unwrap_or_default(),
             desired_healthy: status.desired_healthy.unwrap_or_default(),
-            expects_none: status.expected_pods == Some(0) && status.desired_healthy == Some(0),
             always_allow_unhealthy: policy == Some("AlwaysAllow"),
+            state: BudgetState::of(budget, controller(pod).is_some()),
         }
     }
 

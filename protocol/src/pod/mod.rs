@@ -1,14 +1,17 @@
 //! Pods and PodDisruptionBudgets, reduced to the fields that decisions depend on.
 
 mod budget;
+mod budget_state;
 mod owner;
 mod view;
 
 pub use self::{
     budget::BudgetView,
+    budget_state::BudgetState,
     view::{LivePod, PodPhase, PodView},
 };
 pub(crate) use self::{
     budget::holding,
+    budget_state::sync_failure,
     owner::{controller, daemon_set, is_managed, is_mirror},
 };

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use evacuation_api::{BlockedReason, Blocker, ConditionType, EvacuationStatus, Timestamp};
 
 use super::{condition::set, message::truncated};
-use crate::{pod::BudgetView, time::stamp};
+use crate::time::stamp;
 
 /// A reason why an eviction waits: the condition Blocked, and the objects that hold the eviction back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,17 @@ impl Block {
             message: None,
         };
         Self { blockers: names.iter().map(blocker).collect(), ..Self::new(reason, message) }
+    }
+
+    /// Returns true when the status says more of the same budgets already than that they refused: the reason
+    /// why they do, which the next decision would restore.
+    pub(crate) fn is_known_better(&self, status: &EvacuationStatus) -> bool {
+        let is_named = |known: &Blocker| self.blockers.iter().any(|named| named.name == known.name);
+        let known = status.eviction.as_ref().map_or(&[][..], |eviction| &eviction.blocked_by);
+        is_by_budget(status)
+            && status.reason() != Some(BlockedReason::BudgetExhausted)
+            && known.len() == self.blockers.len()
+            && known.iter().all(is_named)
     }
 
     /// Returns a block by that responder.
@@ -62,24 +73,15 @@ fn budgets_since(status: &EvacuationStatus) -> Option<Timestamp> {
     status.eviction.as_ref().filter(|_| is_by_budget(status))?.budget_blocked_time
 }
 
-/// Part of the message of a budget that needs no healthy pod. The eviction API says it with these words, too.
-pub const NEEDS_NONE: &str = "needs 0 healthy pods";
-
-/// Returns the message of a budget that allows no disruption.
-pub(crate) fn allows_none(budget: &BudgetView) -> String {
-    let needs = if budget.expects_none { format!(": it {NEEDS_NONE}") } else { String::new() };
-    format!("budget {} allows no disruption{needs}", budget.name)
-}
-
-/// Returns true while a budget that needs no healthy pod holds the eviction back: after a scale-down to 0 the
-/// eviction API evicts none of its pods.
-pub fn needs_none(status: &EvacuationStatus) -> bool {
-    let blocked = status.true_condition(ConditionType::Blocked);
-    is_by_budget(status) && blocked.is_some_and(|condition| condition.message.contains(NEEDS_NONE))
-}
-
-/// Returns true while a budget holds the eviction back.
-fn is_by_budget(status: &EvacuationStatus) -> bool {
-    let reason = status.reason::<BlockedReason>();
-    matches!(reason, Some(BlockedReason::BudgetExhausted | BlockedReason::MultipleBudgets))
+/// Returns true while budgets hold the eviction back.
+pub(crate) fn is_by_budget(status: &EvacuationStatus) -> bool {
+    matches!(
+        status.reason::<BlockedReason>(),
+        Some(
+            BlockedReason::BudgetExhausted
+                | BlockedReason::BudgetAllowsNone
+                | BlockedReason::BudgetNotComputed
+                | BlockedReason::MultipleBudgets
+        )
+    )
 }

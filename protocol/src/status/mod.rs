@@ -2,6 +2,7 @@
 //! Evacuation. Every other module writes conditions through this one.
 
 mod blocked;
+mod budget;
 mod condition;
 mod finish;
 mod message;
@@ -9,15 +10,16 @@ mod phase;
 mod transition;
 
 pub(crate) use self::{
-    blocked::{Block, allows_none, time_budgets},
+    blocked::{Block, is_by_budget, time_budgets},
+    budget::{budget_block, several},
     condition::put,
     finish::{fail, finish, succeed, unblock},
-    message::{cut, truncated},
+    message::{cut, quote, remark, truncated},
     phase::phase_of,
     transition::phase_transition_allowed,
 };
 pub use self::{
-    blocked::{NEEDS_NONE, needs_none},
+    budget::{NEEDS_NONE, needs_none},
     condition::{finished_reason, is_finished},
     finish::cancel,
     message::is_unseen,

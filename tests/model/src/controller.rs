@@ -2,8 +2,8 @@
 
 use evacuation_api::EvacuationStatus;
 use evacuation_protocol::{
-    ATTEMPT_TIMEOUT_SECONDS, Act, Attempt, BudgetView, EvictionOutcome, LivePod, PodPhase, PodView, World,
-    decide, record_eviction,
+    ATTEMPT_TIMEOUT_SECONDS, Act, Attempt, BudgetState, BudgetView, EvictionOutcome, LivePod, PodPhase,
+    PodView, World, decide, record_eviction,
 };
 
 use crate::{
@@ -80,7 +80,7 @@ impl Negotiation {
             disruptions_allowed: i32::from(free),
             current_healthy: 3,
             desired_healthy: 3,
-            expects_none: false,
+            state: BudgetState::Counted,
             always_allow_unhealthy: false,
         });
         let attempt = me.attempts.get(look.object)?.as_ref();

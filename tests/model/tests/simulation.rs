@@ -14,10 +14,10 @@ use evacuation_api::{
 };
 use evacuation_model::violations;
 use evacuation_protocol::{
-    ATTEMPT_TIMEOUT_SECONDS, Act, Attempt, BudgetView, Editor, EvictionOutcome, LivePod, PHASE_TRANSITIONS,
-    Phase, PodPhase, PodView, StatusError, TRANSITIONS, World, answer, apply_requester_edit, begin,
-    check_requester_edit, check_status_update, decide, delete, fix_responders, is_finished, phase,
-    record_eviction,
+    ATTEMPT_TIMEOUT_SECONDS, Act, Attempt, BudgetState, BudgetView, Editor, EvictionOutcome, LivePod,
+    PHASE_TRANSITIONS, Phase, PodPhase, PodView, StatusError, TRANSITIONS, World, answer,
+    apply_requester_edit, begin, check_requester_edit, check_status_update, decide, delete, fix_responders,
+    is_finished, phase, record_eviction,
 };
 use proptest::prelude::*;
 
@@ -200,7 +200,7 @@ impl Sim {
             disruptions_allowed,
             current_healthy: 3,
             desired_healthy: 3,
-            expects_none: false,
+            state: BudgetState::Counted,
             always_allow_unhealthy: false,
         });
         World {

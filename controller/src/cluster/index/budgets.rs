@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use evacuation_protocol::{LivePod, PackedSelector, PodPhase, may_have_stopped, room};
+use evacuation_protocol::{BudgetState, LivePod, PackedSelector, PodPhase, may_have_stopped, room};
 use k8s_openapi::{
     api::{core::v1::Pod, policy::v1::PodDisruptionBudget},
     apimachinery::pkg::apis::meta::v1::LabelSelector,
@@ -30,8 +30,9 @@ impl Indexed for PodDisruptionBudget {
         }
     }
 
-    /// Only a change of what a budget selects, or of how it treats unhealthy pods, touches Evacuations. That
-    /// its status allows more is taken in by the budget queues, which wake as many as may go.
+    /// Only a change of what a budget selects, of how it treats unhealthy pods, or of the reason why it holds
+    /// its pods touches Evacuations. That its status allows more is taken in by the budget queues, which wake
+    /// as many as may go.
     fn changed(index: &mut Index, change: &Change<Self>) -> Vec<ObjectKey> {
         let old = index.selectors.get(&change.key).cloned().flatten();
         let new = change.new.as_deref().and_then(selector);
@@ -39,11 +40,11 @@ impl Indexed for PodDisruptionBudget {
             Some(_) => index.selectors.insert(change.key.clone(), new.clone()),
             None => index.selectors.remove(&change.key),
         };
-        let same_spec = match (&change.old, &change.new) {
-            (Some(old), Some(new)) => old.spec == new.spec,
+        let same = match (&change.old, &change.new) {
+            (Some(old), Some(new)) => old.spec == new.spec && states(old) == states(new),
             _ => false,
         };
-        if same_spec {
+        if same {
             return Vec::new();
         }
         let selectors: Vec<PackedSelector> = old.into_iter().chain(new).collect();
@@ -145,6 +146,11 @@ impl Index {
 /// namespace. One that cannot be read selects nothing, as in the eviction API.
 fn selector(budget: &PodDisruptionBudget) -> Option<PackedSelector> {
     PackedSelector::of(budget.spec.as_ref()?.selector.as_ref()?)
+}
+
+/// The states in which a budget holds pods with a controller, and pods without one.
+fn states(budget: &PodDisruptionBudget) -> [BudgetState; 2] {
+    [true, false].map(|is_owned| BudgetState::of(budget, is_owned))
 }
 
 /// Number of labels, expressions and values.

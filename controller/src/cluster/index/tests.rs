@@ -140,7 +140,7 @@ fn budgets_select_as_the_eviction_api_does() {
 }
 
 #[test]
-fn a_budget_touches_evacuations_when_its_selector_changes_and_not_when_its_status_does() {
+fn a_budget_touches_evacuations_when_its_selector_or_its_state_changes_and_not_when_its_numbers_do() {
     let mut index = Index::default();
     index.apply(evacuation("a", "p", "1", "1"));
     index.apply(evacuation("b", "q", "2", "1"));
@@ -149,8 +149,12 @@ fn a_budget_touches_evacuations_when_its_selector_changes_and_not_when_its_statu
     let selector = |app: &str| json!({"matchLabels": {"app": app}});
     assert_eq!(names(&index.apply(budget("x", "3", &selector("p"), 0)).touched), ["a"]);
     assert!(index.apply(budget("x", "4", &selector("p"), 1)).touched.is_empty());
-    assert_eq!(names(&index.apply(budget("x", "5", &selector("q"), 1)).touched), ["a", "b"]);
-    assert_eq!(names(&index.delete(&budget("x", "6", &selector("q"), 1)).touched), ["b"]);
+    // It is about to be computed again.
+    let mut changed = budget("x", "5", &selector("p"), 1);
+    changed.metadata.generation = Some(1);
+    assert_eq!(names(&index.apply(changed).touched), ["a"]);
+    assert_eq!(names(&index.apply(budget("x", "6", &selector("q"), 1)).touched), ["a", "b"]);
+    assert_eq!(names(&index.delete(&budget("x", "7", &selector("q"), 1)).touched), ["b"]);
 }
 
 #[test]

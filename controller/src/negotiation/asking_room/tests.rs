@@ -1,4 +1,4 @@
-use evacuation_protocol::{Attempt, BudgetView, PodView};
+use evacuation_protocol::{Attempt, BudgetState, BudgetView, PodView};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn world(of: &str) -> World {
         disruptions_allowed: 1,
         current_healthy: 3,
         desired_healthy: 2,
-        expects_none: false,
+        state: BudgetState::Counted,
         always_allow_unhealthy: false,
     };
     World {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 
-use crate::drain::Surroundings;
+use crate::{drain::Surroundings, pod::BudgetState};
 
 /// Maximum number of budgets that the plan names.
 const NAMED: usize = 3;
@@ -55,8 +55,12 @@ pub(super) fn rounds(around: &Surroundings, asked: &[&Pod]) -> String {
     }
 }
 
-/// Returns the number of disruptions that a budget allows when all of its pods are healthy.
+/// Returns the number of disruptions that a budget allows when all of its pods are healthy. `None` for one
+/// that was not computed.
 fn allowed(budget: &PodDisruptionBudget) -> Option<i32> {
+    if !BudgetState::of(budget, true).has_numbers() {
+        return None;
+    }
     let status = budget.status.as_ref()?;
     Some(status.expected_pods?.saturating_sub(status.desired_healthy?))
 }

@@ -1,34 +1,11 @@
 //! Texts of messages: times, names, and the words of others.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use k8s_openapi::{
-    api::core::v1::Pod,
-    apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
-};
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 
 use super::DrainedPod;
-use crate::{
-    pod::controller,
-    status::{cut, is_unseen},
-};
-
-/// Maximum length of a text of others in a message, in bytes.
-const MAX_QUOTE: usize = 256;
-
-/// Returns the words of others: on one line, without control characters and those that change the direction
-/// of a text or are not seen, and cut at the end when too long.
-pub(super) fn quote(text: &str) -> String {
-    // What is cut away need not be cleaned.
-    let clean: String =
-        cut(text.trim(), 4 * MAX_QUOTE).chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect();
-    cut(&clean.split_whitespace().collect::<Vec<_>>().join(" "), MAX_QUOTE)
-}
-
-/// Returns `: ` and the words of others, or nothing when they said nothing.
-pub(super) fn remark<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
-    let said: Vec<_> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
-    if said.is_empty() { String::new() } else { format!(": {}", quote(&said.join(": "))) }
-}
+use crate::pod::controller;
+pub(super) use crate::status::{quote, remark};
 
 /// Returns the controller of a pod as `KIND/NAME`, in words that its author chose.
 pub(in crate::drain) fn owner(pod: &Pod) -> Option<String> {
@@ -43,14 +20,6 @@ pub(super) fn time(time: DateTime<Utc>) -> String {
 /// Returns the name of an object.
 pub(super) fn name(metadata: &ObjectMeta) -> &str {
     metadata.name.as_deref().unwrap_or_default()
-}
-
-/// Returns a number or a percentage.
-pub(super) fn amount(amount: &IntOrString) -> String {
-    match amount {
-        IntOrString::Int(number) => number.to_string(),
-        IntOrString::String(percentage) => quote(percentage),
-    }
 }
 
 /// Returns the verb of a number of things.
@@ -70,30 +39,4 @@ pub(super) fn dead_node(pod: &DrainedPod<'_>) -> Option<String> {
 /// Returns `1 pod`, `2 pods`.
 pub(super) fn pods(number: usize) -> String {
     if number == 1 { "1 pod".to_owned() } else { format!("{number} pods") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_words_of_others_are_one_line_and_bounded() {
-        for (text, expected) in [
-            ("plain", "plain"),
-            ("a\u{202e}b\u{200b}c", "a b c"),
-            (" two\nlines\t \u{1b}[31mred ", "two lines [31mred"),
-            ("", ""),
-            ("\u{0}\u{7f}\u{85}", ""),
-        ] {
-            assert_eq!(quote(text), expected, "{text:?}");
-        }
-        for long in ["x".repeat(100_000), "ü\n".repeat(100_000)] {
-            let said = quote(&long);
-            assert!(said.len() <= MAX_QUOTE && said.ends_with('…'), "{} bytes", said.len());
-        }
-        assert_eq!(
-            (remark(["", " "]), remark(["Busy", "", "later"])),
-            (String::new(), ": Busy: later".into())
-        );
-    }
 }

@@ -2,7 +2,7 @@ mod rehearsal;
 
 use super::*;
 use crate::{
-    BudgetView, Delivered, EvictionOutcome, LivePod, NOT_ASKED, Push, Registered, cancel,
+    BudgetState, BudgetView, Delivered, EvictionOutcome, LivePod, NOT_ASKED, Push, Registered, cancel,
     check_status_update, finished_reason,
     policy::policy_at,
     record_eviction,
@@ -21,7 +21,7 @@ fn budget(name: &str, disruptions_allowed: i32) -> BudgetView {
         disruptions_allowed,
         current_healthy: 3,
         desired_healthy: 3,
-        expects_none: false,
+        state: BudgetState::Counted,
         always_allow_unhealthy: false,
     }
 }

@@ -152,7 +152,7 @@ async fn a_rollout_waits_for_a_budget_with_its_own_patience_and_not_with_that_of
     stage.pods.budget("web", ("app", "web"), 0).await.unwrap();
     for pod in &pods {
         let asked = stage.ask(pod, json!({})).await;
-        let blocked = stage.until_condition(&asked, "Blocked", "BudgetExhausted").await;
+        let blocked = stage.until_condition(&asked, "Blocked", "BudgetAllowsNone").await;
         let since = status(&blocked).eviction.as_ref().unwrap().budget_blocked_time.unwrap();
         until_time(since.0 + ROW_PATIENCE + TimeDelta::seconds(1)).await;
     }
@@ -205,7 +205,7 @@ async fn what_its_owner_no_longer_wants_is_held_by_no_budget_and_a_rollout_is() 
         stage.all_evacuations().await.pop().ok_or("none")
     });
     let held = held.await.unwrap();
-    stage.until_condition(&held, "Blocked", "BudgetExhausted").await;
+    stage.until_condition(&held, "Blocked", "BudgetAllowsNone").await;
     scale::<Deployment>(&stage, 0).await;
     for pod in &pods {
         stage.pods.gone(pod).await.unwrap();

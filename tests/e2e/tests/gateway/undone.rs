@@ -104,7 +104,7 @@ async fn a_rollout_that_is_undone_under_a_budget_moves_no_pod_when_the_budget_ha
         stage.api::<StatefulSet>().patch("db", &PatchParams::default(), &patch).await.unwrap();
     };
     let asked = roll_out(&stage, change, ":statefulset-controller").await;
-    stage.until_condition(&asked, "Blocked", "BudgetExhausted").await;
+    stage.until_condition(&asked, "Blocked", "BudgetAllowsNone").await;
     undo(&stage, "statefulset/db", &asked).await;
     let room = Patch::Merge(json!({"spec": {"maxUnavailable": 2}}));
     let budgets = stage.api::<PodDisruptionBudget>();

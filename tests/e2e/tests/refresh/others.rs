@@ -35,7 +35,7 @@ async fn a_budget_that_allows_nothing_holds() {
             let conditions = e.status.iter().flat_map(|status| &status.conditions);
             conditions
                 .into_iter()
-                .any(|c| c.type_ == "Blocked" && c.status == "True" && c.reason == "BudgetExhausted")
+                .any(|c| c.type_ == "Blocked" && c.status == "True" && c.reason == "BudgetAllowsNone")
         })
         .await
         .unwrap();

@@ -79,9 +79,9 @@ fn a_budget_is_stuck_only_when_no_pod_can_make_room_in_it() {
             "Blocked BudgetNotComputed PodDisruptionBudget/db stuck 5 -",
         ),
         (
-            "the budget could not be computed before its last change",
+            "the budget cannot be computed since its last change: the failure names the generation before it",
             held(&healthy, &evicting(), &[sync_failed(1)], &[]),
-            "Blocked BudgetExhausted PodDisruptionBudget/db slow 0 -",
+            "Blocked BudgetNotComputed PodDisruptionBudget/db stuck 5 -",
         ),
     ];
     for (what, judgement, expected) in table {

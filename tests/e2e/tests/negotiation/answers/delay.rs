@@ -131,7 +131,7 @@ async fn an_accept_binds_and_may_be_said_twice() {
     let app = scene.client_of(&pod).await;
     let accept = || json!({"answer": "Accept"});
     answer(&app, &evacuation, accept()).await.unwrap();
-    let blocked = scene.until_condition(&evacuation, "Blocked", "BudgetExhausted").await;
+    let blocked = scene.until_condition(&evacuation, "Blocked", "BudgetNotComputed").await;
     answer(&app, &evacuation, accept()).await.unwrap();
     for other in [delay(60), json!({"answer": "Refuse"})] {
         refused_for(answer(&app, &evacuation, other).await, 409, "ResponderNotActive");

@@ -109,12 +109,12 @@ async fn a_budget_that_allows_nothing_is_named_and_one_that_is_widened_is_notice
     let pod = scene.pod("app", PodSpec::default().label("app", "a")).await;
     scene.floor("tight", ("app", "a"), 1).await;
     let evacuation = scene.ask(&pod, json!({})).await;
-    let blocked = scene.until_condition(&evacuation, "Blocked", "BudgetExhausted").await;
+    let blocked = scene.until_condition(&evacuation, "Blocked", "BudgetAllowsNone").await;
     assert_eq!(blockers(&blocked), ["PodDisruptionBudget tight"]);
     let said = &condition(&blocked, "Blocked").unwrap().message;
     assert!(said.contains("tight"), "{said}");
     let said = scene.event("Pod", "app", "EvictionBlocked").await;
-    assert!(said.contains("BudgetExhausted"), "{said}");
+    assert!(said.contains("budget tight"), "{said}");
     assert!(scene.evictions("app").len() <= 1, "a budget that allows nothing is not asked again and again");
 
     let widened = chrono::Utc::now();
@@ -151,7 +151,7 @@ async fn a_pod_that_no_budget_holds_does_not_wait_for_those_that_one_holds() {
     );
     scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
     let held_back = scene.ask(&held, json!({})).await;
-    scene.until_condition(&held_back, "Blocked", "BudgetExhausted").await;
+    scene.until_condition(&held_back, "Blocked", "BudgetNotComputed").await;
     let evacuation = scene.ask(&free, json!({})).await;
     scene.ends(&evacuation, "Evacuated Evicted").await;
     assert!(scene.stays(&held).await);

@@ -81,7 +81,7 @@ async fn one_that_nobody_was_asked_for_is_deleted_at_once() {
     let pod = scene.pod("app", PodSpec::default().label("app", "a")).await;
     scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
-    scene.until_condition(&evacuation, "Blocked", "BudgetExhausted").await;
+    scene.until_condition(&evacuation, "Blocked", "BudgetNotComputed").await;
     let api = scene.evacuations();
     let deleted = api.delete(&evacuation.name_any(), &DeleteParams::default()).await.unwrap();
     assert!(deleted.right().is_some(), "nothing holds it");

@@ -87,8 +87,12 @@ async fn a_budget_that_allows_none_lets_no_app_be_asked_but_one_that_serves_unti
     let (stops, serves) = tokio::join!(scene.pod("stops", quick(stops)), scene.pod("serves", quick(serves)));
     tokio::join!(scene.floor("stops", ("app", "stops"), 1), scene.floor("serves", ("app", "serves"), 1));
     let (held, asked) = tokio::join!(scene.ask(&stops, json!({})), scene.ask(&serves, json!({})));
-    let held = scene.until_condition(&held, "Blocked", "AwaitingTurn").await;
-    assert_eq!(condition(&held, "Blocked").unwrap().message, "budget stops lets no further pod be asked now");
+    let says = "budget stops lets no further pod be asked now: budget stops allows no disruption even when all of \
+                its pods are healthy (minAvailable 1, 1 of 1 pod must be healthy)";
+    let is_told =
+        |held: &Evacuation| condition(held, "Blocked").is_some_and(|blocked| blocked.message == says);
+    let held = scene.until(&held, "held by a budget that never allows a disruption", is_told).await;
+    assert_eq!(condition(&held, "Blocked").unwrap().reason, "AwaitingTurn");
     assert_eq!(first(&held).state, ResponderState::Inactive);
     scene.until(&asked, "asked", is_active).await;
 

@@ -21,7 +21,7 @@ async fn the_fence_holds_a_withdrawal_off_while_the_outcome_of_an_attempt_is_not
     let pod = scene.pod("app", PodSpec::default().label("app", "a")).await;
     scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
     let evacuation = scene.ask(&pod, json!({})).await;
-    let mut blocked = scene.until_condition(&evacuation, "Blocked", "BudgetExhausted").await;
+    let mut blocked = scene.until_condition(&evacuation, "Blocked", "BudgetNotComputed").await;
     // As a controller leaves it that dies between recording an attempt and posting it.
     let attempt = blocked.status.as_mut().unwrap().eviction.get_or_insert_default();
     attempt.in_flight = true;
