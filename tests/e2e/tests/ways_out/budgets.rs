@@ -107,7 +107,7 @@ async fn an_unready_pod_goes_by_the_change_of_its_budget_that_why_names() {
 }
 
 /// Places the pods of a workload on a scene's own node.
-fn placed(scene: &Scene, mut workload: Value) -> Value {
+pub(crate) fn placed(scene: &Scene, mut workload: Value) -> Value {
     let spec = &mut workload["spec"]["template"]["spec"];
     spec["nodeSelector"] = json!({"test": scene.namespace()});
     spec["tolerations"] = json!(controlplane::tolerations());
@@ -115,7 +115,7 @@ fn placed(scene: &Scene, mut workload: Value) -> Value {
 }
 
 /// Creates a budget of the pods with that label `app`.
-async fn limit(scene: &Scene, app: &str, mut limits: Value) {
+pub(crate) async fn limit(scene: &Scene, app: &str, mut limits: Value) {
     limits["selector"] = json!({"matchLabels": {"app": app}});
     scene.create::<PodDisruptionBudget>(json!({"metadata": {"name": app}, "spec": limits})).await;
 }

@@ -12,7 +12,7 @@ use kube::api::EvictParams;
 use crate::{person::Person, room::Room, scene};
 
 /// Waits until the kube-apiserver asks the gateway.
-async fn is_asked(scene: &Scene) {
+pub(crate) async fn is_asked(scene: &Scene) {
     let (pods, gateway) = (scene.pods.api(), scene.platform().gateway().unwrap());
     let asked = eventually(PATIENCE, "the gateway is asked", || async {
         let before = gateway.count("calls", &[]).await.unwrap();

@@ -23,6 +23,7 @@ mod replacement;
 mod rights;
 mod room;
 mod teams;
+mod unwanted;
 
 use evacuation_e2e::{PlatformOptions, Scene};
 

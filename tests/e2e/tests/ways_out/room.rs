@@ -64,6 +64,14 @@ pub(crate) async fn held(scene: &Scene, node: &str, reason: DrainBlockerReason) 
     until(scene, node, &format!("{reason:?} holds a pod"), of).await;
 }
 
+/// Waits until the drain of a node lists a stuck blocker of that reason, also beside others.
+pub(crate) async fn stuck_beside(scene: &Scene, node: &str, reason: DrainBlockerReason) -> DrainBlocker {
+    let is_it = |blocker: &&DrainBlocker| blocker.stuck && blocker.reason == reason.as_str();
+    let of = |status: &NodeEvacuationStatus| status.blockers.iter().any(|blocker| is_it(&blocker));
+    let found = until(scene, node, &format!("{reason:?} holds a pod for ever"), of).await;
+    found.blockers.into_iter().find(|blocker| is_it(&blocker)).unwrap()
+}
+
 /// Waits until the drain of a node lists a blocker of that reason that ends by itself.
 pub(crate) async fn slow(scene: &Scene, node: &str, reason: DrainBlockerReason) -> DrainBlocker {
     let is_it = |blocker: &&DrainBlocker| !blocker.stuck && blocker.reason == reason.as_str();
