@@ -71,7 +71,7 @@ pub use outage::{
     Hold, LEADERLESS, LeaseAge, NO_CONTROLLER, Opening, Outage, OutageCause, Proof, Reachability, Recorded,
     hold_in_outage, is_recent, lease_renewed, nobody_led, recorded,
 };
-pub use pod::{BudgetState, BudgetView, LivePod, PodPhase, PodView};
+pub use pod::{BudgetState, BudgetView, LivePod, PodPhase, PodView, keep_pin};
 pub use pod_group::{
     GroupAct, GroupPod, MAX_GROUP_MEMBERS, MAX_GROUP_PODS, Member, MemberState, can_be_disrupted, disrupts,
     holding, moves_together, other_members, part_group, plan_group, pod_group,

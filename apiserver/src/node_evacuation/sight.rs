@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use evacuation_api::{MAX_DRAINED_NODES, NodeEvacuationSpec, NodeSelection};
-use evacuation_protocol::{DrainSight, Surroundings, daemon_set_key, selects};
+use evacuation_protocol::{DrainSight, Surroundings, daemon_set_key, keep_pin, selects};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::{
     apps::v1::DaemonSet,
@@ -152,8 +152,8 @@ fn pruned(mut pods: Vec<Pod>) -> Vec<Pod> {
                 container.name = name;
             }
             spec.init_containers = None;
-            spec.affinity = None;
         }
+        keep_pin(pod);
     }
     pods
 }

@@ -8,12 +8,9 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::{DrainRefusal, DrainSkip, DrainWarning};
 use crate::{
-    pod::{LivePod, PodPhase, daemon_set, is_managed, is_mirror},
+    pod::{LivePod, PodPhase, daemon_set, is_managed, is_mirror, is_own_daemon_set},
     time::after,
 };
-
-/// The API version of Kubernetes' own DaemonSets.
-const APPS: &str = "apps/v1";
 
 /// Filters of a drain: the pods that it may evacuate. The defaults are those of `kubectl drain`.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,10 +54,11 @@ impl DrainFilters {
         }
     }
 
-    /// Returns true for a pod of a DaemonSet that is not missing. Those of other API groups count as there.
+    /// Returns true for a pod of a DaemonSet that is not missing. Those of others than Kubernetes count as
+    /// there.
     pub(super) fn has_living_daemon_set(&self, pod: &Pod) -> bool {
         let is_there = || daemon_set_key(pod).is_some_and(|key| !self.missing_daemon_sets.contains(&key));
-        daemon_set(pod).is_some_and(|owner| owner.api_version != APPS || is_there())
+        daemon_set(pod).is_some_and(|owner| !is_own_daemon_set(owner) || is_there())
     }
 }
 
@@ -69,7 +67,7 @@ impl DrainFilters {
 /// not check it.
 pub fn daemon_set_key(pod: &Pod) -> Option<String> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let owner = daemon_set(pod).filter(|owner| owner.api_version == APPS && is_dns_subdomain(&owner.name))?;
+    let owner = daemon_set(pod).filter(|owner| is_own_daemon_set(owner) && is_dns_subdomain(&owner.name))?;
     Some(format!("{namespace}/{}", owner.name))
 }
 

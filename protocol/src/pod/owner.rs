@@ -3,6 +3,8 @@
 use evacuation_api::RELEASED_ANNOTATION;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
 
+use super::pin::pinning;
+
 /// The annotation that the kubelet puts on the mirror of a static pod.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
@@ -23,8 +25,14 @@ pub(crate) fn controller(pod: &Pod) -> Option<&OwnerReference> {
     pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
-/// Returns the DaemonSet that manages the pod. It may be of any API group: others run a pod on each node,
-/// too, and bring it back as Kubernetes' own does.
+/// Returns the DaemonSet that manages the pod. It may be of any API group, and of another kind if it pins
+/// the pod to its node as a DaemonSet does: others run a pod on each node, too, and bring it back as
+/// Kubernetes' own does.
 pub(crate) fn daemon_set(pod: &Pod) -> Option<&OwnerReference> {
-    controller(pod).filter(|owner| owner.kind == "DaemonSet")
+    controller(pod).filter(|owner| owner.kind == "DaemonSet").or_else(|| pinning(pod))
+}
+
+/// Returns true for a DaemonSet of Kubernetes' own. The API does not check what an owner reference says.
+pub(crate) fn is_own_daemon_set(owner: &OwnerReference) -> bool {
+    owner.kind == "DaemonSet" && owner.api_version == "apps/v1"
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use evacuation_api::Evacuation;
-use evacuation_protocol::LABELS_CUT;
+use evacuation_protocol::{LABELS_CUT, keep_pin};
 use k8s_openapi::{
     api::core::v1::{ContainerState, ContainerStatus, EmptyDirVolumeSource, Pod, PodSpec, PodStatus, Volume},
     apimachinery::pkg::apis::meta::v1::OwnerReference,
@@ -55,6 +55,7 @@ impl Indexed for Pod {
             let labels = self.metadata.labels.get_or_insert_default();
             labels.insert(LABELS_CUT.to_owned(), String::new());
         }
+        keep_pin(self);
         self.spec = self.spec.take().map(spec_of);
         self.status = self.status.take().map(status_of);
     }
@@ -146,6 +147,7 @@ impl Index {
 /// The part of a spec that is kept: no container, and one volume.
 fn spec_of(spec: PodSpec) -> PodSpec {
     PodSpec {
+        affinity: spec.affinity,
         eviction_responders: spec.eviction_responders,
         host_network: spec.host_network,
         node_name: spec.node_name,
@@ -154,6 +156,7 @@ fn spec_of(spec: PodSpec) -> PodSpec {
         scheduling_group: spec.scheduling_group,
         service_account_name: spec.service_account_name,
         termination_grace_period_seconds: spec.termination_grace_period_seconds,
+        tolerations: spec.tolerations,
         volumes: empty_dir(spec.volumes),
         ..PodSpec::default()
     }

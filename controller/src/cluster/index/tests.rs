@@ -212,6 +212,38 @@ fn a_pruned_pod_keeps_what_decisions_need() {
 }
 
 #[test]
+fn a_pod_that_its_controller_pins_to_its_node_keeps_that_and_no_other_affinity() {
+    let owner =
+        json!({"apiVersion": "acme.io/v1", "kind": "Agent", "name": "a", "uid": "2", "controller": true});
+    let name = json!({"key": "metadata.name", "operator": "In", "values": ["n1"]});
+    let required = json!({"nodeSelectorTerms": [{"matchFields": [name]}]});
+    let own = json!({"requiredDuringSchedulingIgnoredDuringExecution": required});
+    let spread = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]});
+    let of_key = |key: &str| -> Pod {
+        read(json!({
+            "metadata": {"namespace": "ns", "name": "p", "uid": "1", "ownerReferences": [owner]},
+            "spec": {"containers": [], "nodeName": "n1", "tolerations": [{"key": key, "operator": "Exists"}],
+                     "affinity": {"nodeAffinity": own, "podAntiAffinity": spread}},
+        }))
+    };
+    for (key, kept) in [("node.kubernetes.io/unschedulable", true), ("acme.io/any", false)] {
+        let mut pod = of_key(key);
+        for _ in 0..2 {
+            Indexed::project(&mut pod);
+            let spec = pod.spec.as_ref().unwrap();
+            assert_eq!((spec.affinity.is_some(), spec.tolerations.is_some()), (kept, kept), "{key}");
+            assert!(spec.affinity.as_ref().is_none_or(|affinity| affinity.pod_anti_affinity.is_none()));
+        }
+        let rules = evacuation_protocol::DrainFilters {
+            daemon_sets: evacuation_api::DaemonSetRule::Skip,
+            ..evacuation_protocol::DrainFilters::default()
+        };
+        let picked = evacuation_protocol::pick([&pod], &rules, chrono::Utc::now());
+        assert_eq!((picked.skipped.len(), picked.evacuate.len()), (kept.into(), (!kept).into()), "{key}");
+    }
+}
+
+#[test]
 fn a_pod_of_which_not_all_labels_are_kept_says_so_however_often_it_is_cut() {
     let labels: serde_json::Map<String, Value> = (0..65).map(|n| (format!("l{n}"), json!("x"))).collect();
     let mut many = pod("p", "1", "1", &Value::Object(labels.clone()));

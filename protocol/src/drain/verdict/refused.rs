@@ -15,7 +15,9 @@ pub(super) fn by_rules(pod: &DrainedPod<'_>, reasons: &[DrainRefusal], now: Date
     let Some(first) = reasons.first() else { return PodJudgement::of(PodCount::Waiting) };
     let reason = rule(*first).reason;
     let object = match (reason, daemon_set(pod.pod)) {
-        (DrainBlockerReason::DaemonSet, Some(owner)) => format!("DaemonSet/{}", text::quote(&owner.name)),
+        (DrainBlockerReason::DaemonSet, Some(owner)) => {
+            format!("{}/{}", text::quote(&owner.kind), text::quote(&owner.name))
+        }
         _ => pod.object(),
     };
     let causes: Vec<String> = reasons.iter().map(ToString::to_string).collect();

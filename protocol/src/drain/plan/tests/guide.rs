@@ -79,12 +79,26 @@ fn rows() -> Vec<Row> {
     no_controller["metadata"]["ownerReferences"][0]["controller"] = json!(false);
     let mut done = owned_by("apps/v1", "DaemonSet");
     done["status"] = json!({"phase": "Succeeded"});
+    let mut pinned = owned_by("acme.io/v1", "Agent");
+    let name = json!({"key": "metadata.name", "operator": "In", "values": ["a"]});
+    let required = json!({"nodeSelectorTerms": [{"matchFields": [name]}]});
+    pinned["spec"] = json!({
+        "nodeName": "a", "containers": [],
+        "tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+    });
     let terminating = |second| json!({"metadata": {"deletionTimestamp": at(second).to_rfc3339()}});
     vec![
         row("with a controller, also one that does not exist", json!({}), &[], Vec::new()),
         row("mirror of a static pod", json!({"metadata": mirror}), &[], Vec::new()),
         row("of a DaemonSet", owned_by("apps/v1", "DaemonSet"), &[Flag::DaemonSets], daemon_sets()),
         row("of a `DaemonSet` of another API group", owned_by("acme.io/v1", "DaemonSet"), &[], daemon_sets()),
+        row(
+            "pinned to its node by a controller of another kind, and tolerates the cordon ([which](../reference/drains.md#pods-that-are-pinned-to-their-node))",
+            pinned,
+            &[],
+            daemon_sets(),
+        ),
         Row {
             orphan: true,
             ..row(
