@@ -1,7 +1,10 @@
 //! Reads of the surroundings that the judgement of a pod needs: its budgets, and the pods that share them.
 
+use std::collections::BTreeSet;
+
 use anyhow::Context;
-use evacuation_protocol::Surroundings;
+use evacuation_api::Evacuation;
+use evacuation_protocol::{Surroundings, is_finished, may_have_stopped};
 use kube::{Api, Client, api::ListParams};
 
 /// Reads the budgets and pods of a namespace.
@@ -11,5 +14,16 @@ pub(crate) async fn surroundings(client: &Client, namespace: &str) -> anyhow::Re
         budgets.with_context(|| format!("poddisruptionbudgets of namespace {namespace} cannot be listed"))?;
     let pods = Api::namespaced(client.clone(), namespace).list(&ListParams::default()).await;
     let pods = pods.with_context(|| format!("pods of namespace {namespace} cannot be listed"))?;
-    Ok(Surroundings { budgets: budgets.items, pods: pods.items })
+    Ok(Surroundings { budgets: budgets.items, pods: pods.items, asked: BTreeSet::new() })
+}
+
+/// Reads the UIDs of the pods of a namespace that were asked and may have stopped their work. Empty for a
+/// caller who may not list Evacuations.
+pub(crate) async fn asked(client: &Client, namespace: &str) -> BTreeSet<String> {
+    let all = Api::<Evacuation>::namespaced(client.clone(), namespace).list(&ListParams::default()).await;
+    let is_asked = |evacuation: &Evacuation| {
+        evacuation.status.as_ref().is_some_and(|status| !is_finished(status) && may_have_stopped(status))
+    };
+    let asked = all.into_iter().flat_map(|all| all.items).filter(is_asked);
+    asked.filter_map(|evacuation| evacuation.spec.target.pod.uid).collect()
 }

@@ -81,7 +81,7 @@ impl KubeSights {
         let daemon_sets: BTreeSet<String> = pods.iter().filter_map(daemon_set_key).collect();
         let missing = stream::iter(daemon_sets).map(|key| self.missing(key)).buffered(READS);
         let missing = missing.try_collect::<Vec<_>>().await?.into_iter().flatten().collect();
-        let surroundings = Surroundings { budgets, pods: neighbours };
+        let surroundings = Surroundings { budgets, pods: neighbours, asked: BTreeSet::new() };
         Ok(DrainSight { nodes, pods, surroundings, missing_daemon_sets: missing })
     }
 

@@ -1,7 +1,7 @@
 //! Reads of a pod and of what it depends on.
 
 use anyhow::Context;
-use evacuation_api::{ConditionType, DrainBlocker, Evacuation, GROUP, NodeEvacuation};
+use evacuation_api::{BlockedReason, ConditionType, DrainBlocker, Evacuation, GROUP, NodeEvacuation};
 use evacuation_protocol::{Standing, Surroundings, is_finished, judge};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client, ResourceExt, api::ListParams};
@@ -11,7 +11,10 @@ use super::{
     Page, newest,
     text::{Facts, gone},
 };
-use crate::{drain_ref::has_ended, surroundings::surroundings};
+use crate::{
+    drain_ref::has_ended,
+    surroundings::{asked, surroundings},
+};
 
 /// Returns the page of the pod of that name, or of the last Evacuation of one. `None` if there is neither.
 ///
@@ -39,13 +42,17 @@ pub(super) async fn page(client: &Client, name: &str) -> anyhow::Result<Option<P
     let of_this = evacuations.items.into_iter().filter(|e| e.spec.target.pod.uid == pod.uid());
     let evacuation = newest(of_this.collect());
     // Without the rights to read budgets or the node the rest still helps.
-    let surroundings = match surroundings(client, &namespace).await {
+    let mut surroundings = match surroundings(client, &namespace).await {
         Ok(surroundings) => surroundings,
         Err(error) => {
             eprintln!("warning: {}", crate::complaint::complaint(&error));
             Surroundings::default()
         }
     };
+    let status = evacuation.as_ref().and_then(|evacuation| evacuation.status.as_ref());
+    if status.is_some_and(|status| status.reason() == Some(BlockedReason::AwaitingTurn)) {
+        surroundings.asked = asked(client, &namespace).await;
+    }
     let (node, node_deleted) = node_of(client, &pod).await;
     let drains = held_drains(client, &full).await;
     let now = chrono::Utc::now();

@@ -1,6 +1,6 @@
 //! The surroundings of pods that are not in a drain yet: their budgets, and the pods that share them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
@@ -30,6 +30,8 @@ pub struct Surroundings {
     pub budgets: Vec<PodDisruptionBudget>,
     /// The pods of the budgets' namespaces.
     pub pods: Vec<Pod>,
+    /// UIDs of the pods that were asked and may have stopped their work.
+    pub asked: BTreeSet<String>,
 }
 
 impl Surroundings {
@@ -49,7 +51,7 @@ impl Surroundings {
             drain,
             node: pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default(),
             unready: self.unready_of(pod, &budgets),
-            asked_beside: None,
+            asked_beside: self.asked_beside(&budgets),
             attach_failures: &[],
             pod,
             standing,
@@ -73,6 +75,14 @@ impl Surroundings {
     /// Returns the budgets that select a pod.
     pub fn budgets_of(&self, pod: &Pod) -> Vec<&PodDisruptionBudget> {
         self.budgets.iter().filter(|budget| covers(budget, pod)).collect()
+    }
+
+    /// Returns the name of a pod of the budgets that was asked, the first by name.
+    fn asked_beside(&self, budgets: &[&PodDisruptionBudget]) -> Option<&str> {
+        let is_asked = |pod: &&Pod| pod.metadata.uid.as_ref().is_some_and(|uid| self.asked.contains(uid));
+        let of_budgets = |pod: &&Pod| budgets.iter().any(|budget| covers(budget, pod));
+        let asked = self.pods.iter().filter(|pod| is_asked(pod) && of_budgets(pod));
+        asked.filter_map(|pod| pod.metadata.name.as_deref()).min()
     }
 
     /// Returns the pods that the same budgets select, or that have the same controller, and that are neither
@@ -178,7 +188,8 @@ mod tests {
                 Some("MultipleBudgets"),
             ),
         ] {
-            let surroundings = Surroundings { budgets, pods: vec![pod("db-1", "False")] };
+            let surroundings =
+                Surroundings { budgets, pods: vec![pod("db-1", "False")], asked: BTreeSet::new() };
             let obstacle = surroundings.obstacle(&db, None, Utc::now());
             assert_eq!(obstacle.map(|blocker| blocker.reason).as_deref(), expected);
         }

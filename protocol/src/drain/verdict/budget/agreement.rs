@@ -1,7 +1,7 @@
 //! The three places that say why a budget holds a pod: the condition Blocked of its Evacuation, the blocker
 //! of its drain, and `kubectl evacuate why`. They agree in each state of a budget.
 
-use evacuation_api::{ConditionType, Evacuation};
+use evacuation_api::{ConditionType, Evacuation, ResponderEntry};
 use k8s_openapi::{
     api::{core::v1::Pod, policy::v1::PodDisruptionBudget},
     apimachinery::pkg::apis::meta::v1::LabelSelector,
@@ -16,7 +16,7 @@ use super::super::{
 use crate::{
     Act, BudgetView, EvictionOutcome, PodView, Surroundings, World, decide, message_parts, needs_none,
     record_eviction,
-    testing::{at, evacuation, world},
+    testing::{RUNNING, at, created_in_budget, evacuation, requester, world},
 };
 
 /// Numbers of a status that was not computed, or that counts no pod. No text tells them.
@@ -150,7 +150,11 @@ fn condition_drain_and_why_give_one_reason_for_each_state_of_a_budget() {
             assert!(cause.starts_with(&blocked.message), "{what}: {cause:?} and {:?}", blocked.message);
         }
 
-        let around = Surroundings { budgets: state.budgets.clone(), pods: state.unready.clone() };
+        let around = Surroundings {
+            budgets: state.budgets.clone(),
+            pods: state.unready.clone(),
+            ..Surroundings::default()
+        };
         let why = judge(&around.drained(&state.pod, Standing::Asked(&evacuation), None), at(1000));
         assert_eq!(said(what, &why), (reason.clone(), cause.clone()), "{what}: why, of a pod that is asked");
         let obstacle = around.obstacle(&state.pod, None, at(1000)).unwrap();
@@ -162,6 +166,49 @@ fn condition_drain_and_why_give_one_reason_for_each_state_of_a_budget() {
             let tells = texts.iter().any(|text| text.contains(&number.to_string()));
             assert!(!tells, "{what}: {texts:?} tell {number}");
         }
+    }
+}
+
+/// The condition says there that the pod waits to be asked, and why its budget lets it not.
+#[test]
+fn they_agree_about_a_pod_that_waits_to_be_asked() {
+    let mut other = pod(unready());
+    other.metadata.name = Some("db-1".to_owned());
+    other.metadata.uid = Some("pod-2".to_owned());
+    let pod = pod(json!({}));
+    for (what, mut budget, reason) in [
+        ("another pod is asked", exhausted(), "BudgetExhausted"),
+        ("no room ever", budget(0, 3, 3, 3, json!({})), "BudgetAllowsNone"),
+        ("changed", before(json!({"metadata": {"generation": 3}})), "BudgetExhausted"),
+    ] {
+        budget.spec.get_or_insert_default().selector = Some(LabelSelector::default());
+        let entries = vec![ResponderEntry::named("self")];
+        let mut evacuation = created_in_budget(vec![requester("a.b/r")], &RUNNING, &entries.into(), true);
+        let budgets = vec![BudgetView::of(&budget, &pod)];
+        let world = World { budgets, no_room: Some("db".to_owned()), ..world() };
+        let Some(Act::WriteStatus(status)) = decide(&evacuation, &world, at(1)).acts.pop() else {
+            panic!("{what}: it is asked");
+        };
+        evacuation.status = Some(*status);
+        let blocked = evacuation.status.as_ref().unwrap().true_condition(ConditionType::Blocked).unwrap();
+        assert_eq!(blocked.reason, "AwaitingTurn", "{what}");
+        assert!(blocked.message.starts_with("budget db lets no further pod be asked now"), "{blocked:?}");
+
+        let mut seen = drained(&pod, Standing::Asked(&evacuation));
+        seen.budgets = vec![&budget];
+        seen.unready = vec![&other];
+        seen.asked_beside = Some("db-1");
+        let (said_reason, cause) = said(what, &judge(&seen, at(1000)));
+        assert_eq!(said_reason, reason, "{what}: the drain");
+        let tells = blocked.message.ends_with(&cause) || cause.contains("lets no further pod be asked");
+        assert!(tells, "{what}: {cause:?} and {:?}", blocked.message);
+        let around = Surroundings {
+            budgets: vec![budget],
+            pods: vec![other.clone()],
+            asked: ["pod-2".to_owned()].into(),
+        };
+        let why = judge(&around.drained(&pod, Standing::Asked(&evacuation), None), at(1000));
+        assert_eq!(said(what, &why), (said_reason, cause), "{what}: why");
     }
 }
 
