@@ -607,6 +607,8 @@ fn a_counted_deletion_waits_for_the_budget_until_its_time_is_over() {
     assert_eq!(blocked_saying(1, "BudgetAllowsNone", Some(1), expects).passes(), Some(Pass::Uncounted));
     let stale = "budget web was not computed since its last change";
     blocked_saying(1, "BudgetExhausted", Some(1), stale).waits();
+    // The words of a failure name objects of others.
+    blocked_saying(1, "BudgetNotComputed", Some(1), expects).waits();
     held_back(1799, "BudgetAllowsNone", Some(1799)).waits();
     assert_eq!(held_back(1800, "BudgetAllowsNone", Some(1800)).passes(), Some(Pass::BlockedTooLong));
     blocked_saying(1, "EvictionRejected", None, needs).waits();

@@ -4,7 +4,6 @@ use evacuation_api::{BlockedReason, ConditionType, EvacuationStatus};
 
 use super::{
     Block,
-    blocked::is_by_budget,
     message::{quote, remark},
 };
 use crate::pod::{BudgetState, BudgetView};
@@ -80,10 +79,16 @@ pub(crate) fn several(names: &[&str]) -> String {
 /// Returns true while a budget that needs no healthy pod holds the eviction back: after a scale-down to 0 the
 /// eviction API evicts none of its pods.
 ///
-/// A budget that was not computed can need pods, whatever its numbers are.
+/// A budget that was not computed can need pods, whatever its numbers are. The words of its failure are those
+/// of others, and count for nothing.
 pub fn needs_none(status: &EvacuationStatus) -> bool {
-    let blocked = status.true_condition(ConditionType::Blocked);
-    let says_so =
-        |message: &str| [NEEDS_NONE, EXPECTS_NONE, WITHOUT_LIMIT].iter().any(|words| message.contains(words));
-    is_by_budget(status) && blocked.is_some_and(|condition| says_so(&condition.message))
+    let said = |words: &[&str]| {
+        let blocked = status.true_condition(ConditionType::Blocked);
+        blocked.is_some_and(|condition| words.iter().any(|words| condition.message.contains(words)))
+    };
+    match status.reason() {
+        Some(BlockedReason::BudgetAllowsNone) => said(&[EXPECTS_NONE, WITHOUT_LIMIT]),
+        Some(BlockedReason::BudgetExhausted | BlockedReason::MultipleBudgets) => said(&[NEEDS_NONE]),
+        _ => false,
+    }
 }
