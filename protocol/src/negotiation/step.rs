@@ -43,14 +43,19 @@ impl<'a> Step<'a> {
     }
 
     pub(super) fn block(&mut self, block: Block) {
-        let same = self
+        let known = self
             .next
             .condition(ConditionType::Blocked)
-            .is_some_and(|c| c.status == "True" && c.reason == block.reason.as_str());
-        let blamed = self.next.eviction.as_ref().map(|e| e.blocked_by.as_slice()).unwrap_or_default();
-        // What the API said to an attempt is better than what is said here, and each other message is a
-        // write.
-        if !same || blamed != block.blockers {
+            .filter(|known| known.status == "True" && known.reason == block.reason.as_str());
+        let eviction = self.next.eviction.as_ref();
+        let blamed = eviction.map(|eviction| eviction.blocked_by.as_slice()).unwrap_or_default();
+        let holds = known.is_some_and(|known| {
+            // What the API said to an attempt is better than what is said here.
+            let by_api = eviction.and_then(|eviction| eviction.message.as_ref()) == Some(&known.message);
+            // Each other message is a write. That of a budget changes only with the budget's state.
+            known.message == block.message || by_api || !block.tells_budget_state()
+        });
+        if !holds || blamed != block.blockers {
             block.put(&mut self.next, self.now);
         }
     }

@@ -6,6 +6,14 @@ use evacuation_api::{BlockedReason, Blocker, ConditionType, EvacuationStatus, Ti
 use super::{condition::set, message::truncated};
 use crate::time::stamp;
 
+/// The reasons of a block by budgets.
+const BY_BUDGETS: [BlockedReason; 4] = [
+    BlockedReason::BudgetExhausted,
+    BlockedReason::BudgetAllowsNone,
+    BlockedReason::BudgetNotComputed,
+    BlockedReason::MultipleBudgets,
+];
+
 /// A reason why an eviction waits: the condition Blocked, and the objects that hold the eviction back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
@@ -39,6 +47,11 @@ impl Block {
             && status.reason() != Some(BlockedReason::BudgetExhausted)
             && known.len() == self.blockers.len()
             && known.iter().all(is_named)
+    }
+
+    /// Returns true when the message tells the state of a budget.
+    pub(crate) fn tells_budget_state(&self) -> bool {
+        self.reason == BlockedReason::AwaitingTurn || BY_BUDGETS.contains(&self.reason)
     }
 
     /// Returns a block by that responder.
@@ -75,13 +88,5 @@ fn budgets_since(status: &EvacuationStatus) -> Option<Timestamp> {
 
 /// Returns true while budgets hold the eviction back.
 pub(crate) fn is_by_budget(status: &EvacuationStatus) -> bool {
-    matches!(
-        status.reason::<BlockedReason>(),
-        Some(
-            BlockedReason::BudgetExhausted
-                | BlockedReason::BudgetAllowsNone
-                | BlockedReason::BudgetNotComputed
-                | BlockedReason::MultipleBudgets
-        )
-    )
+    status.reason().is_some_and(|reason| BY_BUDGETS.contains(&reason))
 }

@@ -4,7 +4,7 @@
 use evacuation_api::{ConditionType, Evacuation, ResponderEntry};
 use k8s_openapi::{
     api::{core::v1::Pod, policy::v1::PodDisruptionBudget},
-    apimachinery::pkg::apis::meta::v1::LabelSelector,
+    apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector},
 };
 use serde_json::{Value, json};
 
@@ -108,9 +108,13 @@ fn states() -> Vec<State> {
 
 /// Returns the Evacuation as the controller leaves it, of a pod whose responders are done.
 fn decided(state: &State) -> Evacuation {
+    decided_after(evacuation(), state)
+}
+
+/// Returns what the controller makes of the Evacuation in that state.
+fn decided_after(mut evacuation: Evacuation, state: &State) -> Evacuation {
     let budgets = state.budgets.iter().map(|budget| BudgetView::of(budget, &state.pod)).collect();
     let world = World { pod: PodView::of(Some(&state.pod), "pod-1"), budgets, ..world() };
-    let mut evacuation = evacuation();
     for _ in 0..9 {
         let Some(Act::WriteStatus(status)) = decide(&evacuation, &world, at(1)).acts.pop() else {
             return evacuation;
@@ -118,6 +122,10 @@ fn decided(state: &State) -> Evacuation {
         evacuation.status = Some(*status);
     }
     panic!("{}: the controller writes on and on", state.what);
+}
+
+fn blocked(evacuation: &Evacuation) -> &Condition {
+    evacuation.status.as_ref().and_then(|status| status.true_condition(ConditionType::Blocked)).unwrap()
 }
 
 /// Returns the reason and the cause.
@@ -135,7 +143,7 @@ fn condition_drain_and_why_give_one_reason_for_each_state_of_a_budget() {
         let what = state.what;
         let evacuation = decided(&state);
         let status = evacuation.status.as_ref().unwrap();
-        let blocked = status.true_condition(ConditionType::Blocked).unwrap();
+        let blocked = blocked(&evacuation);
         assert_eq!(blocked.reason, state.reason, "{what}: the condition");
         let names: Vec<_> = status.eviction.iter().flat_map(|eviction| &eviction.blocked_by).collect();
         assert_eq!(names.len(), state.budgets.len(), "{what}: {names:?}");
@@ -169,6 +177,21 @@ fn condition_drain_and_why_give_one_reason_for_each_state_of_a_budget() {
     }
 }
 
+#[test]
+fn the_condition_follows_each_change_of_a_budget() {
+    for before in states() {
+        let old = decided(&before);
+        for state in states() {
+            let (followed, fresh) = (decided_after(old.clone(), &state), decided(&state));
+            let told = |evacuation| {
+                let Condition { reason, message, .. } = blocked(evacuation);
+                (reason.clone(), message.clone())
+            };
+            assert_eq!(told(&followed), told(&fresh), "{}, then {}", before.what, state.what);
+        }
+    }
+}
+
 /// The condition says there that the pod waits to be asked, and why its budget lets it not.
 #[test]
 fn they_agree_about_a_pod_that_waits_to_be_asked() {
@@ -176,21 +199,21 @@ fn they_agree_about_a_pod_that_waits_to_be_asked() {
     other.metadata.name = Some("db-1".to_owned());
     other.metadata.uid = Some("pod-2".to_owned());
     let pod = pod(json!({}));
+    let entries = vec![ResponderEntry::named("self")];
+    let mut evacuation = created_in_budget(vec![requester("a.b/r")], &RUNNING, &entries.into(), true);
     for (what, mut budget, reason) in [
         ("another pod is asked", exhausted(), "BudgetExhausted"),
         ("no room ever", budget(0, 3, 3, 3, json!({})), "BudgetAllowsNone"),
         ("changed", before(json!({"metadata": {"generation": 3}})), "BudgetExhausted"),
     ] {
         budget.spec.get_or_insert_default().selector = Some(LabelSelector::default());
-        let entries = vec![ResponderEntry::named("self")];
-        let mut evacuation = created_in_budget(vec![requester("a.b/r")], &RUNNING, &entries.into(), true);
         let budgets = vec![BudgetView::of(&budget, &pod)];
         let world = World { budgets, no_room: Some("db".to_owned()), ..world() };
         let Some(Act::WriteStatus(status)) = decide(&evacuation, &world, at(1)).acts.pop() else {
-            panic!("{what}: it is asked");
+            panic!("{what}: the condition does not follow");
         };
         evacuation.status = Some(*status);
-        let blocked = evacuation.status.as_ref().unwrap().true_condition(ConditionType::Blocked).unwrap();
+        let blocked = blocked(&evacuation);
         assert_eq!(blocked.reason, "AwaitingTurn", "{what}");
         assert!(blocked.message.starts_with("budget db lets no further pod be asked now"), "{blocked:?}");
 
