@@ -9,8 +9,9 @@ use k8s_openapi::{
     api::{core::v1::Pod, policy::v1::PodDisruptionBudget},
 };
 use kube::{Client, Resource, api::ListParams, client::Body, core::Request};
+use machinery_auth::flow;
+use machinery_client::Shares;
 use moka::future::Cache;
-use tokio::sync::Semaphore;
 use tracing::warn;
 
 /// Time for which the budgets of a namespace are known. A budget that is younger may not be seen: its pods
@@ -25,7 +26,11 @@ const BUDGETS: u32 = 500;
 const BYTES: usize = 1 << 20;
 /// Maximum number of namespaces whose budgets are read at a time.
 const READS: usize = 4;
-/// Timeout of one list, with its turn.
+/// Maximum number of those of one flow: a quarter, so that slow reads of a tenant hold up no other.
+const READS_OF_FLOW: usize = READS / 4;
+/// Maximum time in which a caller waits for its share, and again for one of all reads.
+const TURN: Duration = Duration::from_millis(500);
+/// Timeout of one list.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The budgets of a namespace.
@@ -64,21 +69,39 @@ impl Budgets {
 }
 
 /// Reader of the budgets of namespaces, with a short memory: a drain creates many Evacuations at a time.
+///
+/// # Guarantees
+///
+/// Slow reads for three flows leave one to a fourth. A flow is a user, or the service accounts of a
+/// namespace. Each priority user is a flow of its own: what the gateway asks for tenants does not delay the
+/// controller, which is in the gateway's namespace.
 pub(crate) struct BudgetReader {
     client: Client,
     known: Cache<String, Budgets>,
-    reads: Semaphore,
+    reads: Shares,
+    priority_users: Vec<String>,
 }
 
 impl BudgetReader {
     /// Returns a reader with that client, which needs `list poddisruptionbudgets`.
-    pub(crate) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client, priority_users: &[String]) -> Self {
         let known = Cache::builder().max_capacity(NAMESPACES).time_to_live(KNOWN).build();
-        Self { client, known, reads: Semaphore::new(READS) }
+        let reads = Shares::new(READS, READS_OF_FLOW);
+        Self { client, known, reads, priority_users: priority_users.to_vec() }
     }
 
-    /// Returns the budgets of a namespace. Callers at the same time share one read.
-    pub(crate) async fn budgets(&self, namespace: &str) -> Budgets {
+    /// Returns the budgets of a namespace, for a request of that user. Callers at the same time share one
+    /// read. Each waits for its own turn first, so that none waits for the turn of a slow flow.
+    pub(crate) async fn budgets(&self, namespace: &str, user: &str) -> Budgets {
+        if let Some(known) = self.known.get(namespace).await {
+            return known;
+        }
+        let is_priority = self.priority_users.iter().any(|name| name == user);
+        let flow = if is_priority { user } else { flow(user) };
+        let Ok(_slot) = self.reads.slot(flow, TURN).await else {
+            warn!(namespace, user, "no turn to read budgets: the controller decides when pods are asked");
+            return Budgets::Unknown;
+        };
         let read = self.read(namespace.to_owned());
         self.known.get_with_by_ref(namespace, read).await
     }
@@ -103,7 +126,6 @@ impl BudgetReader {
 
     /// Lists the budgets of a namespace. Fails before it has read more than [`BYTES`].
     async fn list(&self, namespace: &str) -> Result<List<PodDisruptionBudget>, Box<dyn Error + Send + Sync>> {
-        let _read = self.reads.acquire().await?;
         let request = Request::new(PodDisruptionBudget::url_path(&(), Some(namespace)));
         let request = request.list(&ListParams::default().limit(BUDGETS))?;
         let reply = self.client.send(request.map(Body::from)).await?;
@@ -119,8 +141,12 @@ impl BudgetReader {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use tokio::time::Instant;
 
     use super::*;
+
+    const CONTROLLER: &str = "system:serviceaccount:evacuation-system:controller";
+    const GATEWAY: &str = "system:serviceaccount:evacuation-system:gateway";
 
     #[test]
     fn budgets_that_are_not_known_may_select_every_pod() {
@@ -147,7 +173,7 @@ mod tests {
             let body = Body::from(body.clone().into_bytes());
             async move { http::Response::builder().status(code).body(body) }
         });
-        BudgetReader::new(Client::new(service, "default")).budgets("shop").await
+        BudgetReader::new(Client::new(service, "default"), &[]).budgets("shop", "jane").await
     }
 
     #[tokio::test]
@@ -168,5 +194,50 @@ mod tests {
             let length = body.len();
             assert_eq!(read(code, body).await.may_select(&pod), expected, "{code} with {length} bytes");
         }
+    }
+
+    /// Returns a reader of namespaces without budgets. Those of namespaces `slow-...` are never answered.
+    fn reader() -> BudgetReader {
+        let service = tower::service_fn(|request: http::Request<Body>| async move {
+            if request.uri().path().contains("/slow-") {
+                std::future::pending::<()>().await;
+            }
+            let body = Body::from(json!({"metadata": {}, "items": []}).to_string().into_bytes());
+            http::Response::builder().status(200).body(body)
+        });
+        BudgetReader::new(Client::new(service, "default"), &[CONTROLLER.to_owned()])
+    }
+
+    /// # Attack
+    ///
+    /// - Attacker: a tenant whose budgets take long to read
+    /// - Act: asks for pods in many namespaces at once, with many service accounts or through the gateway, so
+    ///   that the questions of a drain wait for a turn
+    /// - Promise: 8
+    #[tokio::test(start_paused = true)]
+    async fn slow_reads_of_a_tenant_hold_up_no_other_caller_even_in_a_namespace_that_it_waits_for() {
+        let tenants = ["mallory", "system:serviceaccount:theirs:app", GATEWAY];
+        let others = ["alice", "system:serviceaccount:other:app", CONTROLLER];
+        for (tenant, other) in tenants.iter().flat_map(|tenant| others.map(|other| (tenant, other))) {
+            let reader = reader();
+            let slow = (0..20).map(|number| format!("slow-{number}"));
+            let namespaces: Vec<String> = slow.chain(["shop".to_owned()]).collect();
+            let flood = namespaces.iter().map(|namespace| reader.budgets(namespace, tenant));
+            let mut flood = Box::pin(futures::future::join_all(flood));
+            assert!(futures::poll!(&mut flood).is_pending());
+            let began = Instant::now();
+            let read = reader.budgets("shop", other).await;
+            assert!(matches!(read, Budgets::Known(_)), "{other} beside {tenant}");
+            assert_eq!(began.elapsed(), Duration::ZERO, "{other} beside {tenant}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_without_a_turn_leaves_no_trace_for_others() {
+        let reader = reader();
+        let slow = reader.budgets("slow-0", "mallory");
+        let (_, without_turn) = tokio::join!(slow, reader.budgets("shop", "mallory"));
+        assert!(matches!(without_turn, Budgets::Unknown));
+        assert!(matches!(reader.budgets("shop", "alice").await, Budgets::Known(_)));
     }
 }

@@ -41,8 +41,8 @@ pub trait Pods: Send + Sync + 'static {
     /// Returns the pod of that name, if there is one.
     async fn get(&self, namespace: &str, name: &str) -> Result<Option<Pod>, PodsError>;
 
-    /// Returns the budgets of a namespace, which can be a second old.
-    async fn budgets(&self, namespace: &str) -> Budgets;
+    /// Returns the budgets of a namespace, which can be a second old, for a request of that user.
+    async fn budgets(&self, namespace: &str, user: &str) -> Budgets;
 }
 
 /// Reader of pods from the kube-apiserver.
@@ -52,9 +52,10 @@ pub struct KubePods {
 }
 
 impl KubePods {
-    /// Returns a reader with that client, which needs `get pods` and `list poddisruptionbudgets`.
-    pub fn new(client: Client) -> Self {
-        Self { budgets: BudgetReader::new(client.clone()), client }
+    /// Returns a reader with that client, which needs `get pods` and `list poddisruptionbudgets`. Each of the
+    /// priority users has a share of the reads of its own.
+    pub fn new(client: Client, priority_users: &[String]) -> Self {
+        Self { budgets: BudgetReader::new(client.clone(), priority_users), client }
     }
 }
 
@@ -72,7 +73,7 @@ impl Pods for KubePods {
         })
     }
 
-    async fn budgets(&self, namespace: &str) -> Budgets {
-        self.budgets.budgets(namespace).await
+    async fn budgets(&self, namespace: &str, user: &str) -> Budgets {
+        self.budgets.budgets(namespace, user).await
     }
 }

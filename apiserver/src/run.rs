@@ -70,7 +70,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     });
     let server = assemble(Parts {
         store,
-        pods: Arc::new(KubePods::new(client.clone())),
+        pods: Arc::new(KubePods::new(client.clone(), &options.limits.priority_users)),
         sights: Arc::new(KubeSights::new(client)),
         authenticator,
         authorizer,

@@ -3,16 +3,14 @@
 //! The service accounts of a namespace are one flow, as at the API server: a tenant makes any number of them.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use machinery_auth::flow;
+use machinery_client::{NoSlot, Shares, Slot};
 use moka::sync::Cache;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, timeout},
-};
+use tokio::time::Instant;
 
 /// Maximum number of calls that wait for the API. Each has a connection of its own, and more connections
 /// would only make all of them late.
@@ -21,10 +19,6 @@ const CALLS: usize = 64;
 const CALLS_OF_USER: usize = CALLS / 4;
 /// Start of the names of the control plane's accounts. Each is a flow: tenants cannot make one.
 const CONTROL_PLANE: &str = "system:serviceaccount:kube-system:";
-/// Maximum number of flows that are remembered.
-const FLOWS: u64 = 10_000;
-/// Time for which an idle flow is remembered.
-const IDLE: Duration = Duration::from_mins(1);
 
 /// Number of calls for a pod that were not counted after which a failure can last.
 const TRIES: u32 = 4;
@@ -35,63 +29,12 @@ const PODS: u64 = 10_000;
 /// another replica's.
 const REMEMBERED: Duration = Duration::from_mins(40);
 
-/// Permission to wait for the API. It ends when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    _of_flow: OwnedSemaphorePermit,
-    _of_all: OwnedSemaphorePermit,
-    /// True when the slot was free at once.
-    was_free: bool,
-}
-
-/// Reason for which there is no slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoSlot {
-    /// The flow has too many calls in progress.
-    Flow,
-    /// All flows together have too many calls in progress.
-    All,
-}
-
-/// Slots, with a share for each flow. Calls of a flow that has its share wait, and hold up no other flow.
-#[derive(Debug)]
-pub(crate) struct Shares {
-    all: Arc<Semaphore>,
-    flows: Cache<String, Arc<Semaphore>>,
-    of_flow: usize,
-}
-
-impl Shares {
-    /// Returns `all` slots, of which one flow has at most `of_flow`.
-    pub(crate) fn new(all: usize, of_flow: usize) -> Self {
-        let flows = Cache::builder().max_capacity(FLOWS).time_to_idle(IDLE).build();
-        Self { all: Arc::new(Semaphore::new(all)), flows, of_flow }
-    }
-
-    /// Waits for a slot of that flow, at most for `patience`.
-    pub(crate) async fn slot(&self, flow: &str, patience: Duration) -> Result<Slot, NoSlot> {
-        let share = self.flows.get_with_by_ref(flow, || Arc::new(Semaphore::new(self.of_flow)));
-        // Neither semaphore is ever closed.
-        let of_flow = timeout(patience, share.acquire_owned()).await.ok().and_then(Result::ok);
-        let of_flow = of_flow.ok_or(NoSlot::Flow)?;
-        if let Ok(of_all) = Arc::clone(&self.all).try_acquire_owned() {
-            return Ok(Slot { _of_flow: of_flow, _of_all: of_all, was_free: true });
-        }
-        let of_all = timeout(patience, Arc::clone(&self.all).acquire_owned()).await.ok().and_then(Result::ok);
-        Ok(Slot { _of_flow: of_flow, _of_all: of_all.ok_or(NoSlot::All)?, was_free: false })
-    }
-
-    /// Returns the number of slots that a flow has.
-    fn taken(&self, flow: &str) -> usize {
-        let share = self.flows.get(flow);
-        share.map_or(0, |share| self.of_flow.saturating_sub(share.available_permits()))
-    }
-}
-
 /// The bounds of the users.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     slots: Shares,
+    /// Number of slots of one flow.
+    of_user: usize,
     /// The first time at which a call for a pod found no slot, by the pod's UID.
     turned_away: Cache<String, Instant>,
     /// The times at which the eviction API first did not count the deletion of a pod, and their numbers, by
@@ -116,17 +59,17 @@ impl Limiter {
         let counted = Cache::builder().max_capacity(PODS).time_to_idle(REMEMBERED).build();
         let last_free = Mutex::new(Instant::now());
         let slots = Shares::new(all, of_user);
-        Self { slots, turned_away, uncounted, counted, last_free }
+        Self { slots, of_user, turned_away, uncounted, counted, last_free }
     }
 
     /// Returns true while the user has more than a quarter of its share in progress.
     pub(crate) fn is_crowded(&self, user: &str) -> bool {
-        self.slots.taken(share_of(user)) > self.slots.of_flow / 4
+        self.slots.taken(share_of(user)) > self.of_user / 4
     }
 
     /// Returns true while every slot is taken.
     pub(crate) fn is_full(&self) -> bool {
-        self.slots.all.available_permits() == 0
+        self.slots.is_full()
     }
 
     /// Records that a call for the pod of that UID found no slot, and returns the time since the first such
@@ -171,7 +114,7 @@ impl Limiter {
     /// Waits for a slot for that user, at most for `patience`.
     pub(crate) async fn slot(&self, user: &str, patience: Duration) -> Result<Slot, NoSlot> {
         let slot = self.slots.slot(share_of(user), patience).await?;
-        if slot.was_free {
+        if slot.was_free() {
             *self.last_free.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         }
         Ok(slot)

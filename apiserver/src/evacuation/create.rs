@@ -48,7 +48,7 @@ impl EvacuationStrategy {
             pod.map_err(|error| refusal::unavailable(&what, &error))
         };
         let registrations = self.registrations.list_newest(&context.namespace);
-        let budgets = async { Ok(self.pods.budgets(&context.namespace).await) };
+        let budgets = async { Ok(self.pods.budgets(&context.namespace, &context.user.name).await) };
         let (pod, registrations, budgets) = tokio::try_join!(read, registrations, budgets)?;
         let pod = pod.ok_or_else(|| no_such_pod(target))?;
         if let Some(problem) = target_problem(&pod) {

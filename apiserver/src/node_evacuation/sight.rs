@@ -15,12 +15,15 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::{Api, Client, api::ListParams};
-use tokio::sync::Semaphore;
+use machinery_auth::flow;
+use machinery_client::Shares;
 
 /// Timeout of all reads for one plan.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of plans that are made at a time. Each holds pods in memory.
 const AT_ONCE: usize = 2;
+/// Maximum number of those of one flow: half, so that slow plans of a user hold up no other.
+const AT_ONCE_OF_FLOW: usize = AT_ONCE / 2;
 /// Maximum number of reads under way for one plan.
 const READS: usize = 8;
 
@@ -44,26 +47,26 @@ pub enum SightError {
 /// Reader of the part of the cluster that the plan of a new drain depends on.
 #[async_trait]
 pub trait Sights: Send + Sync + 'static {
-    /// Returns the nodes of a drain, their pods, and the budgets.
-    async fn read(&self, drain: &NodeEvacuationSpec) -> Result<DrainSight, SightError>;
+    /// Returns the nodes of a drain, their pods, and the budgets, for a request of that user.
+    async fn read(&self, drain: &NodeEvacuationSpec, user: &str) -> Result<DrainSight, SightError>;
 }
 
 /// Reader from the kube-apiserver.
 ///
 /// # Guarantees
 ///
-/// Reads are served by the kube-apiserver's cache. At most two plans are read for at a time. Of each
-/// pod only the fields are kept that the plan needs.
+/// Reads are served by the kube-apiserver's cache. At most two plans are read for at a time, and one of a
+/// user, or of the service accounts of a namespace. Of each pod only the fields are kept that the plan needs.
 pub struct KubeSights {
     client: Client,
-    turns: Semaphore,
+    turns: Shares,
 }
 
 impl KubeSights {
     /// Returns a reader with that client, which needs `list` for pods, nodes and poddisruptionbudgets, and
     /// `get` for nodes and daemonsets.
     pub fn new(client: Client) -> Self {
-        Self { client, turns: Semaphore::new(AT_ONCE) }
+        Self { client, turns: Shares::new(AT_ONCE, AT_ONCE_OF_FLOW) }
     }
 
     async fn read_all(&self, drain: &NodeEvacuationSpec) -> Result<DrainSight, SightError> {
@@ -126,10 +129,9 @@ impl KubeSights {
 
 #[async_trait]
 impl Sights for KubeSights {
-    async fn read(&self, drain: &NodeEvacuationSpec) -> Result<DrainSight, SightError> {
+    async fn read(&self, drain: &NodeEvacuationSpec, user: &str) -> Result<DrainSight, SightError> {
         let read = async {
-            // Never closed.
-            let _turn = self.turns.acquire().await;
+            let _turn = self.turns.slot(flow(user), TIMEOUT).await.map_err(|_| SightError::Timeout)?;
             self.read_all(drain).await
         };
         tokio::time::timeout(TIMEOUT, read).await.unwrap_or(Err(SightError::Timeout))
@@ -161,4 +163,52 @@ fn pruned(mut pods: Vec<Pod>) -> Vec<Pod> {
 fn read(what: &str) -> impl FnOnce(kube::Error) -> SightError + use<> {
     let what = what.to_owned();
     |source| SightError::Read { what, source: Box::new(source) }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::client::Body;
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Returns a reader of a cluster without objects, in which reads of nodes `slow-...` are never answered.
+    fn sights() -> KubeSights {
+        let service = tower::service_fn(|request: http::Request<Body>| async move {
+            let path = request.uri().path();
+            let (code, body) = match path.rsplit('/').next() {
+                Some(name) if name.starts_with("slow-") => std::future::pending().await,
+                Some("poddisruptionbudgets") => {
+                    let kind = "PodDisruptionBudgetList";
+                    (200_u16, json!({"kind": kind, "apiVersion": "policy/v1", "metadata": {}, "items": []}))
+                }
+                _ => (404, json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})),
+            };
+            http::Response::builder().status(code).body(Body::from(body.to_string().into_bytes()))
+        });
+        KubeSights::new(Client::new(service, "default"))
+    }
+
+    fn drain(node: &str) -> NodeEvacuationSpec {
+        serde_json::from_value(json!({"nodes": {"names": [node]}, "requester": {}})).unwrap()
+    }
+
+    /// # Attack
+    ///
+    /// - Attacker: a user who may drain nodes
+    /// - Act: asks for plan after plan that takes long, so that others get none
+    /// - Promise: 8
+    #[tokio::test(start_paused = true)]
+    async fn slow_plans_of_a_user_hold_up_no_other() {
+        let sights = sights();
+        let slow = drain("slow-0");
+        let flood = (0..20).map(|_| sights.read(&slow, "mallory"));
+        let mut flood = Box::pin(futures::future::join_all(flood));
+        assert!(futures::poll!(&mut flood).is_pending());
+        let began = Instant::now();
+        let read = sights.read(&drain("node-a"), "alice").await.unwrap();
+        assert_eq!((read.nodes.len(), began.elapsed()), (0, Duration::ZERO));
+        assert!(flood.await.iter().all(Result::is_err), "a user's own plans wait for each other");
+    }
 }

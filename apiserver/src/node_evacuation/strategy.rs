@@ -60,7 +60,7 @@ impl NodeEvacuationStrategy {
 
     /// Puts the plan into the reply to a dry run. Without it the reply has a warning.
     async fn plan(&self, context: &RequestContext, object: &mut NodeEvacuation) {
-        match self.sights.read(&object.spec).await {
+        match self.sights.read(&object.spec, &context.user.name).await {
             Ok(sight) => object.status = Some(preview(object, &sight, context.now)),
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a drain has no plan");

@@ -140,7 +140,7 @@ impl Pods for Shared {
         Ok(self.0.pods.lock().unwrap().get(&(namespace.to_owned(), name.to_owned())).cloned())
     }
 
-    async fn budgets(&self, _namespace: &str) -> Budgets {
+    async fn budgets(&self, _namespace: &str, _user: &str) -> Budgets {
         self.0.budgets.lock().unwrap().clone()
     }
 }
@@ -148,7 +148,7 @@ impl Pods for Shared {
 /// All nodes are those that the drain names, and all pods are on them.
 #[async_trait]
 impl Sights for Shared {
-    async fn read(&self, drain: &NodeEvacuationSpec) -> Result<DrainSight, SightError> {
+    async fn read(&self, drain: &NodeEvacuationSpec, _user: &str) -> Result<DrainSight, SightError> {
         if self.0.is_down("pods") {
             return Err(SightError::Timeout);
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use evacuation_protocol::OutageCause;
 use k8s_openapi::api::core::v1::Pod;
+use machinery_client::{NoSlot, Slot};
 
 use super::{Decision, Gateway, View};
 use crate::{
@@ -11,7 +12,6 @@ use crate::{
     call::Call,
     config::{Row, Table},
     judge::{Reply, Sight, Verdict},
-    limiter::{NoSlot, Slot},
 };
 
 /// Maximum time in which a call waits for its turn.

@@ -17,6 +17,7 @@ use kube::{
     api::ListParams,
     core::{NamespaceResourceScope, ObjectMeta, Selector},
 };
+use machinery_client::Shares;
 use machinery_watch::{Projected, Projection};
 use moka::sync::Cache;
 use serde::de::DeserializeOwned;
@@ -29,7 +30,6 @@ use super::{
 };
 use crate::{
     call::Call,
-    limiter::Shares,
     owner::{Owner, OwnerKind, controller_of, read},
     paging::list,
 };

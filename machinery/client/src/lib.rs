@@ -7,6 +7,8 @@
 //! [`lean_client`] also drops `metadata.managedFields` from what the kube-apiserver sends: whoever may change
 //! an object writes there what a typed decoder refuses.
 //!
+//! [`Shares`] bounds the calls that are in progress, with a share for each flow.
+//!
 //! [`probe`] reads the times that an aggregated API server of this workspace tells with each reply, and
 //! [`ServerClock`] goes by them.
 
@@ -15,6 +17,7 @@ mod config;
 mod error;
 mod managed_fields;
 mod probe;
+mod shares;
 mod stack;
 
 pub use clock::ServerClock;
@@ -22,4 +25,5 @@ pub use config::{config, skip_unreadable};
 pub use error::ConnectError;
 pub use managed_fields::without_managed_fields;
 pub use probe::{ProbeReply, probe};
+pub use shares::{NoSlot, Shares, Slot};
 pub use stack::{client, lean_client};

@@ -1,7 +1,8 @@
 //! Calls while the slots of the gateway are taken.
 
+use machinery_client::Slot;
+
 use super::*;
-use crate::limiter::Slot;
 
 /// Time in which a free slot is given.
 const SOON: Duration = Duration::from_millis(10);
