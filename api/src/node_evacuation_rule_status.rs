@@ -25,7 +25,8 @@ pub struct NodeEvacuationRuleStatus {
     /// Number of nodes that this rule lets them be. Controller.
     #[serde(default)]
     pub nodes_allowed: i32,
-    /// Number of nodes with a mark whose drain is held back. Controller.
+    /// Number of nodes with a mark whose drain is held back, and of waiting nodes for which the list has no
+    /// place. Controller.
     #[serde(default)]
     pub nodes_held: i32,
     /// Number of listed nodes whose notice carries no readable time. Controller.

@@ -11,6 +11,8 @@
 //! - The rules together drain no more nodes than the largest `maxNodes` allows, whatever the marks say.
 //! - A drain that a user deleted is not opened again before its mark disappears.
 //! - A rule touches only NodeEvacuations that it owns.
+//! - A node that waits, because its condition has no time, gets a place in the status before a node with a
+//!   new mark, as long as few wait. The longest waiting ones keep theirs.
 
 mod deadline;
 mod mark;

@@ -21,6 +21,10 @@ use crate::{
     time::{sooner, stamp},
 };
 
+/// Number of places in a status that only nodes take whose condition has no time: such a node waits from when
+/// it is listed, so that a list full of nodes with a mark would make it wait for ever.
+const WAITING_NODES: usize = MAX_DRAINED_NODES / 10;
+
 /// The phase of a node, and its reason in words.
 type Outcome = (MarkedNodePhase, Option<String>);
 
@@ -44,7 +48,7 @@ pub(super) struct Planner<'w, 'a> {
 struct Marked<'a> {
     /// Those with a mark: those that are known first, then the longest marked.
     nodes: Vec<(&'a Node, MarkedNode)>,
-    /// Those with only a condition that is to be seen for longer.
+    /// Those with only a condition that is to be seen for longer: known ones and the longest seen first.
     seen: Vec<MarkedNode>,
     /// Time at which another will have a mark.
     next: Option<DateTime<Utc>>,
@@ -64,19 +68,29 @@ impl<'w, 'a> Planner<'w, 'a> {
 
     /// Returns the plan. `drained` are the nodes under the drains of rules; the plan adds to them.
     pub(super) fn plan(mut self, drained: &mut BTreeSet<&'a str>) -> RulePlan<'a> {
-        let marked = self.marked();
-        let left_over = marked.nodes.len().saturating_sub(MAX_DRAINED_NODES);
-        let drainable: Vec<_> = marked.nodes.into_iter().take(MAX_DRAINED_NODES).collect();
+        let Marked { nodes: mut marked, seen: mut waiting, next } = self.marked();
+        let all = marked.len() + waiting.len();
+        marked.truncate(self.places(&marked, waiting.len()));
         let mut nodes: Vec<MarkedNode> =
-            drainable.into_iter().map(|(node, entry)| self.continue_with(node, entry, drained)).collect();
-        let wake_at = sooner(marked.next, self.wake_at);
+            marked.into_iter().map(|(node, entry)| self.continue_with(node, entry, drained)).collect();
+        let wake_at = sooner(next, self.wake_at);
         let kept: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         let unmarked = self.own.iter().filter(|(name, drain)| !kept.contains(*name) && is_open(drain));
         let closes = unmarked.map(|(_, drain)| RuleAct::Close(drain));
         let acts = self.acts.into_iter().chain(closes).collect();
-        nodes.extend(marked.seen.into_iter().take(MAX_DRAINED_NODES.saturating_sub(nodes.len())));
+        waiting.truncate(MAX_DRAINED_NODES.saturating_sub(nodes.len()));
+        nodes.extend(waiting);
+        let left_over = all.saturating_sub(nodes.len());
         let status = report(self.rule, nodes, left_over, self.allowed, self.now);
         RulePlan { rule: self.rule, status, acts, unread: self.unread, wake_at }
+    }
+
+    /// Returns the number of nodes with a mark that the status lists: those that it lists already, and others
+    /// as long as they leave places for the nodes that wait.
+    fn places(&self, marked: &[(&Node, MarkedNode)], waiting: usize) -> usize {
+        let listed = marked.iter().filter(|(_, entry)| self.stored.contains_key(entry.name.as_str())).count();
+        let room = MAX_DRAINED_NODES.saturating_sub(waiting.min(WAITING_NODES));
+        listed.max(room).min(MAX_DRAINED_NODES)
     }
 
     /// Returns the nodes that have a mark, or will have one.
@@ -100,6 +114,7 @@ impl<'w, 'a> Planner<'w, 'a> {
             all.nodes.extend(self.entry(node, found.now).map(|entry| (*node, entry)));
         }
         let is_new = |entry: &MarkedNode| !self.stored.contains_key(entry.name.as_str());
+        all.seen.sort_by_cached_key(|entry| (is_new(entry), entry.since, entry.name.clone()));
         all.nodes.sort_by_cached_key(|(_, entry)| (is_new(entry), entry.since, entry.name.clone()));
         all
     }

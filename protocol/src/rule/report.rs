@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::{apis::meta::v1::Condition, util::intstr::In
 
 use crate::status::put;
 
-/// Returns the next status. `left_over` is the number of nodes with a mark that are not listed.
+/// Returns the next status. `left_over` is the number of nodes for which the list has no place.
 pub(super) fn report(
     rule: &NodeEvacuationRule,
     nodes: Vec<MarkedNode>,

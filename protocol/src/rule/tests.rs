@@ -453,6 +453,57 @@ fn a_condition_without_a_time_counts_from_when_it_is_first_seen() {
     }
 }
 
+/// A cluster of so many nodes, whose rule drains those with the taint `spot`, and those that have the
+/// condition `KernelDeadlock` for 20 s.
+fn cluster_of_two_marks(nodes: usize) -> Cluster {
+    let condition = json!({"condition": {"type": "KernelDeadlock", "forSeconds": 20}});
+    Cluster::new(nodes, &json!({"marks": [{"taint": {"key": "spot"}}, condition], "maxNodes": "100%"}))
+}
+
+/// A node with a condition that does not tell since when it is true.
+fn deadlocked(number: usize) -> Node {
+    let condition = json!({"type": "KernelDeadlock", "status": "True"});
+    node(&format!("n{number}"), &json!({"status": {"conditions": [condition]}}))
+}
+
+#[test]
+fn a_condition_without_a_time_takes_the_next_place_of_a_full_list_and_is_counted_as_held_until_then() {
+    let mut cluster = cluster_of_two_marks(520);
+    (0..500).for_each(|number| cluster.mark(number));
+    cluster.step(0);
+    assert_eq!((cluster.phases().len(), cluster.held()), (500, 0));
+    cluster.nodes[519] = deadlocked(519);
+    (500..519).for_each(|number| cluster.mark(number));
+    cluster.step(1);
+    assert_eq!(cluster.held(), 20, "no node of the list leaves it for another");
+    cluster.unmark(0);
+    cluster.step(2);
+    assert!(cluster.phases().contains(&"n519 Pending".to_owned()));
+    assert_eq!((cluster.phases().len(), cluster.held()), (500, 19));
+    assert_eq!(cluster.step(21), [] as [&str; 0]);
+    assert_eq!(cluster.step(22), ["open spot.n519 None"]);
+}
+
+#[test]
+fn the_longest_waiting_conditions_without_a_time_keep_their_places_beside_new_marks() {
+    let mut cluster = cluster_of_two_marks(600);
+    (40..100).for_each(|number| cluster.nodes[number] = deadlocked(number));
+    cluster.step(0);
+    (0..40).for_each(|number| cluster.nodes[number] = deadlocked(number));
+    (100..600).for_each(|number| cluster.mark(number));
+    cluster.step(5);
+    let waiting = |cluster: &Cluster| {
+        let nodes = cluster.rules[0].status.as_ref().unwrap().nodes.iter();
+        let waiting = nodes.filter(|node| node.mark.contains("KernelDeadlock"));
+        waiting.map(|node| node.since.0).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting(&cluster), vec![at(0); 50]);
+    assert_eq!((cluster.phases().len(), cluster.held()), (500, 100));
+    let opened = cluster.step(20);
+    let due = (40..100).filter(|number| opened.contains(&format!("open spot.n{number} None"))).count();
+    assert_eq!(due, 50, "those that waited for 20 s are drained");
+}
+
 #[test]
 fn a_condition_that_a_drain_wrote_is_no_mark() {
     let marks = json!([{"condition": {"type": "MaintenancePlanned"}}]);
