@@ -2,15 +2,18 @@
 
 mod address;
 mod backing;
+mod course;
 mod deliveries;
 mod pusher;
 mod received;
+mod relay;
 mod reply;
 mod sent_body;
 mod service;
 mod tokens;
 mod transport;
 
+pub(crate) use course::{Course, PushError};
 pub(crate) use deliveries::{Deliveries, Next, PostEnd};
-pub(crate) use pusher::{ClusterView, Course, PushError, Pusher};
+pub(crate) use pusher::{ClusterView, Pusher};
 pub(crate) use reply::read_reply;

@@ -3,138 +3,31 @@
 use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,
-    time::Duration,
 };
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{
-    Answer, DEFAULT_HTTP_PATH, Evacuation, EvacuationResponse, EvacuationResponseSpec, HttpEndpoint,
-    ResponderStatus, ReviewAction, ReviewResponse,
-};
+use evacuation_api::{Answer, DEFAULT_HTTP_PATH, Evacuation, HttpEndpoint, ResponderStatus, ReviewAction};
 use evacuation_protocol::question;
 use ipnet::IpNet;
 use k8s_openapi::api::{
     core::v1::{Pod, Service},
     discovery::v1::EndpointSlice,
 };
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ListParams, PostParams},
-};
-use tokio_util::sync::CancellationToken;
+use kube::{Api, Client, ResourceExt, api::ListParams};
 
 use super::{
-    address::{AddressProblem, check_address},
+    address::check_address,
     backing::{MAX_SLICES, SERVICE_LABEL, check_backing},
-    service::{ServiceProblem, service_address, trusting},
-    tokens::{TokenError, Tokens},
-    transport::{Destination, Https, PostError, Transport},
+    course::{Course, PushError},
+    relay::relay,
+    service::{service_address, trusting},
+    tokens::Tokens,
+    transport::{Destination, Https, Transport},
 };
-use crate::{
-    cluster::{CallError, ObjectKey, call},
-    negotiation::limiter::Limiter,
-};
+use crate::{cluster::call, negotiation::limiter::Limiter};
 
-/// Number of attempts to relay an answer before the question counts as failed.
-const RELAY_ATTEMPTS: u32 = 6;
 /// Maximum number of questions under way.
 const AT_ONCE: usize = 256;
-
-/// Failure of a question.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PushError {
-    /// The Evacuation has no such responder, or no endpoint for it.
-    #[error("responder {0} has no endpoint")]
-    NoEndpoint(String),
-    /// The pod is gone.
-    #[error("pod {0} is gone")]
-    PodGone(String),
-    /// The pod has no address.
-    #[error("pod {0} has no address")]
-    NoAddress(String),
-    /// The pod's address is not its own, and it did not opt in.
-    #[error("pod {0} is on the host's network and its endpoint does not set allowHostNetwork")]
-    HostNetwork(String),
-    /// The pod's address is never asked.
-    #[error("pod {pod} has {problem}, which is never asked: {address}")]
-    Address {
-        /// The pod's name.
-        pod: String,
-        /// The address.
-        address: IpAddr,
-        /// Kind of the address.
-        problem: AddressProblem,
-    },
-    /// The responder's turn was over before the question could be posted.
-    #[error("the turn of responder {0} is over")]
-    Overtaken(String),
-    /// The pod or the Service has another address than the one that was asked.
-    #[error("{0} has another address by now")]
-    Moved(String),
-    /// The Service is not asked.
-    #[error(transparent)]
-    Service(#[from] ServiceProblem),
-    /// There is nothing to show to the Service.
-    #[error(transparent)]
-    Token(#[from] TokenError),
-    /// The endpoint did not answer.
-    #[error(transparent)]
-    Post(#[from] PostError),
-    /// The endpoint answered, and the API server takes that answer no more, or never does.
-    #[error("the answer was not recorded")]
-    Relay(#[source] CallError),
-    /// The API could not be asked.
-    #[error(transparent)]
-    Call(#[from] CallError),
-}
-
-impl PushError {
-    /// Returns true when the endpoint had the question, or could not get it by its owner's fault. The time
-    /// to answer counts from then. An API that fails, or a pod that changes, does not cost the app its time.
-    pub(crate) fn is_endpoints(&self) -> bool {
-        match self {
-            Self::NoEndpoint(_)
-            | Self::NoAddress(_)
-            | Self::HostNetwork(_)
-            | Self::Address { .. }
-            | Self::Service(_)
-            | Self::Post(_)
-            | Self::Relay(_) => true,
-            Self::PodGone(_) | Self::Overtaken(_) | Self::Moved(_) | Self::Token(_) | Self::Call(_) => false,
-        }
-    }
-
-    /// Returns true when the question reached the endpoint. One that broke the connection off has not read
-    /// it, as far as anybody knows.
-    pub(crate) fn has_reached(&self, course: &Course) -> bool {
-        match self {
-            Self::Post(PostError::Unreachable { source, .. }) => {
-                course.sent.is_cancelled() && source.is_timeout()
-            }
-            Self::Post(_) | Self::Relay(_) => true,
-            Self::PodGone(_) | Self::Overtaken(_) => false,
-            // What failed afterwards is not the endpoint's affair.
-            _ => course.sent.is_cancelled(),
-        }
-    }
-
-    /// The endpoint replied, but the reply was no answer.
-    pub(crate) fn is_bad_answer(&self) -> bool {
-        matches!(self, Self::Relay(_))
-            || matches!(self, Self::Post(error) if !matches!(error, PostError::Unreachable { .. }))
-    }
-}
-
-/// Progress of the posting of a question.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Course {
-    /// Canceled when the endpoint takes the question.
-    pub(crate) sent: CancellationToken,
-    /// Canceled when its reply is read, and not recorded yet.
-    pub(crate) replied: CancellationToken,
-    /// The time at which an earlier attempt reached the endpoint, if one did.
-    pub(crate) reached: Option<DateTime<Utc>>,
-}
 
 /// The objects that a question depends on.
 pub(crate) trait ClusterView: Sync {
@@ -209,7 +102,7 @@ impl Pusher {
         let answer = reply.as_ref().map(|reply| reply.answer);
         // The answer is relayed for as long as it takes: that is no longer the endpoint's affair.
         drop(permit);
-        self.relay(evacuation, responder, reply, still).await?;
+        relay(&self.client, evacuation, responder, reply, still).await?;
         Ok(answer)
     }
 
@@ -314,67 +207,6 @@ impl Pusher {
             .ok_or_else(|| PushError::PodGone(target.name.clone()))?;
         address_of(&pod, endpoint, &self.allowed, |address| cluster.is_node(address))
     }
-
-    /// Posts the answer, or the acknowledgement of a cancellation, to the Evacuation. An answer in hand is
-    /// not lost to an API that is away for some seconds. Before each attempt `still` makes sure that the pod
-    /// that answered is the target.
-    async fn relay<Still: Future<Output = Result<(), PushError>>>(
-        &self,
-        evacuation: &Evacuation,
-        responder: &str,
-        reply: Option<ReviewResponse>,
-        still: impl Fn() -> Still,
-    ) -> Result<(), PushError> {
-        let key = ObjectKey::of(evacuation);
-        let api: Api<Evacuation> = Api::namespaced(self.client.clone(), &key.namespace);
-        let body = EvacuationResponse::new(relayed(evacuation, responder, reply));
-        let parameters = PostParams::default();
-        let mut failures = 0;
-        loop {
-            let attempt = async {
-                still().await?;
-                let request =
-                    api.create_subresource::<_, EvacuationResponse>("respond", &key.name, &parameters, &body);
-                let action = format!("relay the answer of {responder} to evacuation {key}");
-                Ok(call(action, request).await?)
-            };
-            match attempt.await {
-                Ok(_) => return Ok(()),
-                Err(PushError::Call(error)) if is_final(&error, &key.name) => {
-                    return Err(PushError::Relay(error));
-                }
-                Err(PushError::Call(error)) => {
-                    failures += 1;
-                    if failures >= RELAY_ATTEMPTS {
-                        return Err(PushError::Call(error));
-                    }
-                    tokio::time::sleep(machinery_watch::backoff(
-                        Duration::from_millis(200),
-                        Duration::from_secs(5),
-                        failures,
-                    ))
-                    .await;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-/// Returns true when the API server would say the same to each further attempt to relay an answer. Its own
-/// failures, and those of the kube-apiserver before it, are not the app's: it is asked again.
-fn is_final(error: &CallError, evacuation: &str) -> bool {
-    let Some(status) = error.status() else { return false };
-    let details = status.details.as_ref();
-    match status.code {
-        // Without the name the API itself is not there.
-        404 => details.is_some_and(|details| details.name == evacuation),
-        // Without a cause others changed the object at the same moment. Some causes end by themselves.
-        409 => details.is_some_and(|told| !told.causes.is_empty() && told.retry_after_seconds == 0),
-        400 | 413 | 422 => true,
-        // A right that is missing for a moment, as while a role is replaced, is no fault of the app either.
-        _ => false,
-    }
 }
 
 /// Address at which a pod is asked.
@@ -395,34 +227,6 @@ fn address_of(
     }
     check_address(address, allowed).map_err(|problem| PushError::Address { pod: name, address, problem })?;
     Ok(address)
-}
-
-/// Answer that is relayed for a reply.
-fn relayed(
-    evacuation: &Evacuation,
-    responder: &str,
-    reply: Option<ReviewResponse>,
-) -> EvacuationResponseSpec {
-    let spec = EvacuationResponseSpec {
-        responder: Some(responder.to_owned()),
-        evacuation_uid: evacuation.metadata.uid.clone(),
-        pod_uid: evacuation.spec.target.pod.uid.clone(),
-        ..EvacuationResponseSpec::default()
-    };
-    match reply {
-        None => EvacuationResponseSpec { acknowledge_cancellation: true, ..spec },
-        Some(reply) => EvacuationResponseSpec {
-            // What the reply repeats, and not what was asked: the server compares once more.
-            evacuation_uid: Some(reply.evacuation_uid),
-            pod_uid: Some(reply.pod_uid),
-            answer: Some(reply.answer),
-            delay_seconds: reply.delay_seconds,
-            retry_after_seconds: reply.retry_after_seconds,
-            reason: reply.reason,
-            message: reply.message,
-            ..spec
-        },
-    }
 }
 
 #[cfg(test)]
@@ -460,43 +264,6 @@ mod tests {
 
         fn has_pod(&self, _: &str, _: &str, _: IpAddr) -> bool {
             false
-        }
-    }
-
-    #[test]
-    fn a_reply_that_cannot_be_used_is_told_from_an_endpoint_that_did_not_reply() {
-        let url = || "http://10.0.0.1/".to_owned();
-        let status = kube::core::Status::failure("no", "Invalid").with_code(422).boxed();
-        let call = || CallError::Api { action: "x".to_owned(), source: kube::Error::Api(status.clone()) };
-        let table = [
-            (PushError::Relay(call()), true),
-            (PushError::Post(PostError::TooLong { url: url() }), true),
-            (PushError::NoAddress("p".to_owned()), false),
-            (PushError::Call(call()), false),
-        ];
-        for (error, expected) in table {
-            assert_eq!(error.is_bad_answer(), expected, "{error}");
-        }
-    }
-
-    #[test]
-    fn a_question_has_reached_an_endpoint_that_replied_or_took_it_before_something_else_failed() {
-        let status = kube::core::Status::failure("no", "Invalid").with_code(422).boxed();
-        let call = || CallError::Api { action: "x".to_owned(), source: kube::Error::Api(status.clone()) };
-        let too_long = || PushError::Post(PostError::TooLong { url: "http://10.0.0.1/".to_owned() });
-        let (unsent, sent) = (Course::default(), Course::default());
-        sent.sent.cancel();
-        let table = [
-            (PushError::Relay(call()), true, true),
-            (too_long(), true, true),
-            (PushError::Call(call()), false, true),
-            (PushError::Moved("service s".to_owned()), false, true),
-            (PushError::PodGone("p".to_owned()), false, false),
-            (PushError::Overtaken("self".to_owned()), false, false),
-        ];
-        for (error, before, after) in table {
-            let found = (error.has_reached(&unsent), error.has_reached(&sent));
-            assert_eq!(found, (before, after), "{error}");
         }
     }
 
@@ -615,38 +382,6 @@ mod tests {
         let (outcome, ()) = tokio::join!(push, release);
         let relayed = *relayed.lock().unwrap();
         (outcome, relayed)
-    }
-
-    #[test]
-    fn rule_11_only_a_reply_that_would_be_the_same_each_time_ends_the_relay_of_an_answer() {
-        let table = [
-            (404, json!({"name": "e", "kind": "evacuations"}), true, "the Evacuation is gone"),
-            (404, json!(null), false, "the API is not there for a moment"),
-            (404, json!({"name": "v1alpha1.evacuation.dev"}), false, "as before"),
-            (409, json!({"causes": [{"reason": "EvacuationFinished"}]}), true, "it has ended"),
-            (
-                409,
-                json!({"causes": [{"reason": "NotYet"}], "retryAfterSeconds": 3}),
-                false,
-                "it ends by itself",
-            ),
-            (409, json!({"name": "e"}), false, "the object has been modified"),
-            (422, json!(null), true, "the answer is invalid"),
-            (401, json!(null), false, "certificate authorities change"),
-            (403, json!(null), false, "a role is replaced"),
-            (408, json!(null), false, "the API is slow"),
-            (429, json!(null), false, "the API is busy"),
-            (500, json!(null), false, "the store does not answer"),
-            (503, json!(null), false, "the API does not answer"),
-        ];
-        for (code, details, expected, what) in table {
-            let status = json!({"status": "Failure", "code": code, "details": details});
-            let status: kube::core::Status = serde_json::from_value(status).unwrap();
-            let source = kube::Error::Api(status.boxed());
-            let error = CallError::Api { action: "relay".to_owned(), source };
-            assert_eq!(is_final(&error, "e"), expected, "{what}");
-        }
-        assert!(!is_final(&CallError::Timeout { action: "relay".to_owned() }, "e"));
     }
 
     #[tokio::test]
