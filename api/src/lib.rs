@@ -6,6 +6,7 @@
 mod built_in;
 mod condition;
 mod defaults;
+mod drained_node;
 mod endpoint;
 mod evacuation;
 mod evacuation_responder;
@@ -43,6 +44,10 @@ pub use condition::{
     FailedReason,
 };
 pub use defaults::{default_evacuation, default_evacuation_update, default_owners};
+pub use drained_node::{
+    CordonOwner, DrainPodCounts, DrainVerdict, DrainedNode, DrainedNodePhase, MAX_COUNTED_PODS,
+    MAX_DAEMON_SET_PODS, MAX_RETURNED_OWNERS, MAX_RETURNED_PODS, ReturnedOwner,
+};
 pub use endpoint::{CaBundle, DEFAULT_HTTP_PATH, HttpEndpoint, HttpsTrust, ServiceEndpoint};
 pub use evacuation::{DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation, EvacuationSpec, PodTarget, Target};
 pub use evacuation_responder::{EvacuationResponder, EvacuationResponderSpec, default_evacuation_responder};
@@ -70,10 +75,8 @@ pub use node_evacuation_rule_status::{
     MarkedNode, MarkedNodePhase, NodeEvacuationRuleStatus, RULE_HOLDS_BACK,
 };
 pub use node_evacuation_status::{
-    CordonOwner, DrainBlocker, DrainPodCounts, DrainUser, DrainVerdict, DrainedNode, DrainedNodePhase,
-    LeftAlonePod, MAX_COUNTED_PODS, MAX_DAEMON_SET_PODS, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES,
-    MAX_LEFT_ALONE_PODS, MAX_PLANNED_PODS, MAX_RETURNED_OWNERS, MAX_RETURNED_PODS, NodeEvacuationStatus,
-    PlannedAct, PlannedPod, PlannedReason, ReturnedOwner,
+    DrainBlocker, DrainUser, LeftAlonePod, MAX_DRAIN_BLOCKERS, MAX_DRAINED_NODES, MAX_LEFT_ALONE_PODS,
+    MAX_PLANNED_PODS, NodeEvacuationStatus, PlannedAct, PlannedPod, PlannedReason,
 };
 pub use owner_groups::{OWNER_GROUPS_ANNOTATION, OwnerGroups};
 pub use pod_annotations::{
