@@ -189,6 +189,8 @@ pub enum PlannedAct {
     Ask,
     /// Delete it, because it has ended.
     Delete,
+    /// Wait for its end, because it terminates already.
+    Wait,
     /// Leave it alone.
     Leave,
     /// Ask no pod of its node, because the rules of the drain refuse this one.

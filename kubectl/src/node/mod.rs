@@ -15,7 +15,7 @@ mod report;
 mod spec;
 
 use anyhow::Context;
-use evacuation_api::{GROUP, NodeEvacuation, PlannedAct};
+use evacuation_api::{GROUP, NodeEvacuation};
 use kube::{Api, Client, ResourceExt, api::PostParams};
 
 pub use self::flags::Node;
@@ -127,11 +127,8 @@ impl Node {
             let word = if is_cordoned(node) { "already cordoned" } else { "cordoned" };
             say(format_args!("node/{} {word}{note}", node.name))?;
         }
-        for pod in preview.pods(PlannedAct::Ask) {
-            say(format_args!("pod/{} asked{note}", pod.pod))?;
-        }
-        for pod in preview.pods(PlannedAct::Delete) {
-            say(format_args!("pod/{} deleted{note}", pod.pod))?;
+        for (pod, act) in preview.going() {
+            say(format_args!("pod/{} {act}{note}", pod.pod))?;
         }
         Ok(Exit::Done)
     }

@@ -12,7 +12,8 @@ use crate::{
 };
 
 impl Preview {
-    /// Prints the pods that the drain would ask, delete or leave alone, and those that a budget holds back.
+    /// Prints the pods that the drain would ask, delete, wait for or leave alone, and those that something
+    /// holds back.
     pub(super) fn print(&self, output: Option<View>) -> anyhow::Result<Exit> {
         let rendered = match output {
             Some(view) => view.render(&self.object(), &self.names())?,
@@ -21,7 +22,7 @@ impl Preview {
         match rendered {
             Some(text) if text.is_empty() => {}
             Some(text) => say(text)?,
-            None => self.print_text(output == Some(View::Wide))?,
+            None => self.text(output == Some(View::Wide)).iter().try_for_each(tell)?,
         }
         self.print_warnings();
         self.print_refusals();
@@ -35,26 +36,27 @@ impl Preview {
         Ok(Exit::Errors)
     }
 
-    fn print_text(&self, wide: bool) -> anyhow::Result<()> {
+    /// Returns the plan for people: the nodes, and the pods that would go.
+    fn text(&self, wide: bool) -> Vec<String> {
+        let mut lines = Vec::new();
         for node in self.nodes() {
             let will = if is_cordoned(node) { "is already cordoned" } else { "would be cordoned" };
             let pods = count(usize::try_from(node.pods.total).unwrap_or_default(), "pod");
             let pods = if wide { format!(", and {pods} would go") } else { String::new() };
-            say(format_args!("node/{} {will}{pods}", node.name))?;
+            lines.push(format!("node/{} {will}{pods}", node.name));
         }
-        for (act, would) in [
-            (PlannedAct::Ask, "would be asked"),
-            (PlannedAct::Delete, "would be deleted, because it has ended"),
-        ] {
-            for pod in self.pods(act) {
-                let place = if wide { format!(" on {}", pod.node) } else { String::new() };
-                say(format_args!("pod/{}{place} {would}", pod.pod))?;
-                if let Some(obstacle) = self.obstacle(pod).filter(|_| act == PlannedAct::Ask) {
-                    tell(format_args!("  {obstacle}"))?;
-                }
-            }
+        for (pod, act) in self.going() {
+            let place = if wide { format!(" on {}", pod.node) } else { String::new() };
+            let why = match pod.act {
+                PlannedAct::Delete => ", because it has ended",
+                PlannedAct::Wait => ", because it terminates already",
+                PlannedAct::Ask | PlannedAct::Leave | PlannedAct::Refuse => "",
+            };
+            lines.push(format!("pod/{}{place} would be {act}{why}", pod.pod));
+            lines.extend(self.obstacle(pod).map(|obstacle| format!("  {obstacle}")));
         }
-        Ok(self.unmarked().iter().try_for_each(tell)?)
+        lines.extend(self.unmarked());
+        lines
     }
 
     /// Returns the plan for programs.
@@ -84,7 +86,45 @@ impl Preview {
 
     /// Returns the pods that would go, as `pod/NAMESPACE/NAME`.
     fn names(&self) -> Vec<String> {
-        let asked = self.pods(PlannedAct::Ask).chain(self.pods(PlannedAct::Delete));
-        asked.map(|pod| format!("pod/{}", pod.pod)).collect()
+        self.going().map(|(pod, _)| format!("pod/{}", pod.pod)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_terminates_already_is_waited_for_and_not_asked() {
+        let pod = |name: &str, act: &str| json!({"act": act, "node": "a", "pod": format!("shop/{name}"), "uid": name, "reasons": []});
+        let finalizer = json!({"node": "a", "pod": "shop/kept", "reason": "Finalizer", "object": "Pod/kept",
+                               "stuck": true, "since": "2026-11-20T22:00:00Z",
+                               "message": "it keeps a finalizer; what helps: repair it"});
+        let preview = Preview::of(json!({
+            "nodes": [{"name": "a", "pods": {"total": 4}}],
+            "plan": [pod("web", "Ask"), pod("job", "Delete"), pod("db", "Wait"), pod("kept", "Wait"),
+                     pod("agent", "Leave")],
+            "blockers": [finalizer],
+        }));
+        assert_eq!(
+            preview.text(false),
+            [
+                "node/a would be cordoned",
+                "pod/shop/web would be asked",
+                "pod/shop/job would be deleted, because it has ended",
+                "pod/shop/db would be waited for, because it terminates already",
+                "pod/shop/kept would be waited for, because it terminates already",
+                "  would be held back by Pod/kept: Finalizer: it keeps a finalizer; what helps: repair it",
+            ]
+        );
+        let wide = preview.text(true);
+        assert_eq!(wide[0], "node/a would be cordoned, and 4 pods would go");
+        assert_eq!(wide[3], "pod/shop/db on a would be waited for, because it terminates already");
+        let object = preview.object();
+        assert_eq!(
+            (&object["pods"][2]["pod"], &object["pods"][2]["act"]),
+            (&json!("shop/db"), &json!("Wait"))
+        );
+        assert_eq!(preview.names(), ["pod/shop/web", "pod/shop/job", "pod/shop/db", "pod/shop/kept"]);
     }
 }

@@ -83,6 +83,13 @@ impl Preview {
         self.status.plan.iter().filter(move |pod| pod.act == act)
     }
 
+    /// Returns the pods that would go, each with what the drain would do, as a participle.
+    pub(super) fn going(&self) -> impl Iterator<Item = (&PlannedPod, &'static str)> {
+        let acts =
+            [(PlannedAct::Ask, "asked"), (PlannedAct::Delete, "deleted"), (PlannedAct::Wait, "waited for")];
+        acts.into_iter().flat_map(|(act, done)| self.pods(act).map(move |pod| (pod, done)))
+    }
+
     /// Returns every pod of the plan.
     pub(super) fn all_pods(&self) -> &[PlannedPod] {
         &self.status.plan
@@ -103,7 +110,7 @@ impl Preview {
         usize::try_from(self.status.blockers_omitted).unwrap_or_default()
     }
 
-    /// Returns what would hold an asked pod back now, in words: the object, such as a budget, and the reason.
+    /// Returns what would hold a pod back now, in words: the object, such as a budget, and the reason.
     pub(super) fn obstacle(&self, pod: &PlannedPod) -> Option<String> {
         let of_pod = self.status.blockers.iter().find(|blocker| blocker.pod.as_ref() == Some(&pod.pod))?;
         let object = of_pod.object.as_ref().filter(|object| !object.starts_with("Evacuation/"));
@@ -159,7 +166,7 @@ fn warnings(plan: &NodeEvacuationStatus) -> Vec<String> {
                 PlannedAct::Leave if why.reason == "Mirror" => {}
                 PlannedAct::Leave => left.entry(&why.message).or_default().push(&pod.pod),
                 PlannedAct::Ask => lines.push(plain(&format!("{}: {}", pod.pod, why.message))),
-                PlannedAct::Delete | PlannedAct::Refuse => {}
+                PlannedAct::Delete | PlannedAct::Wait | PlannedAct::Refuse => {}
             }
         }
     }
@@ -201,6 +208,14 @@ fn flag(reason: &str) -> Option<&'static str> {
 }
 
 #[cfg(test)]
+impl Preview {
+    /// A plan of that status.
+    pub(super) fn of(status: serde_json::Value) -> Self {
+        Self { status: serde_json::from_value(status).unwrap(), without: Vec::new() }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
@@ -213,7 +228,7 @@ mod tests {
                                  "stuck": true, "since": "2026-11-20T22:00:00Z", "message": "none may go"});
             let pod = json!({"act": "Ask", "node": "a", "pod": "shop/db-0", "uid": "u", "reasons": []});
             let status = json!({"plan": [pod], "blockers": [blocker], "blockersOmitted": omitted});
-            Preview { status: serde_json::from_value(status).unwrap(), without: Vec::new() }
+            Preview::of(status)
         };
         for (object, expected) in [
             (
@@ -243,7 +258,7 @@ mod tests {
                 |(node, act)| json!({"act": act, "node": node, "pod": "shop/db", "uid": "u", "reasons": []}),
             );
             let status = json!({"nodes": nodes, "plan": pods.collect::<Vec<_>>()});
-            Preview { status: serde_json::from_value(status).unwrap(), without: Vec::new() }
+            Preview::of(status)
         };
         for (nodes, pods, out, others) in [
             (&["a", "b"][..], &[("a", "Ask"), ("b", "Leave")][..], &[][..], &["a", "b"][..]),

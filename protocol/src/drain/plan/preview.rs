@@ -49,20 +49,24 @@ pub fn preview(drain: &NodeEvacuation, sight: &DrainSight, now: DateTime<Utc>) -
     let mut judgements = Vec::new();
     let mut planned = Vec::new();
     let mut asked = Vec::new();
+    let mut held = 0_usize;
     for node in status.nodes.iter_mut().filter(|node| !node.phase.is_final()) {
         let live = live.iter().copied().find(|live| nodes::is(live, node));
         let is_cordoned = live.and_then(|live| live.spec.as_ref()?.unschedulable) == Some(true);
         node.cordoned = if is_cordoned { CordonOwner::Others } else { CordonOwner::No };
         let pods = sight.pods.iter().filter(|pod| is_on(pod, node) && is_picked(pod, selector));
-        let picked = pick(pods, &filters, now);
-        let judged = judge_all(&picked, &sight.surroundings, live, now);
+        let mut picked = pick(pods, &filters, now);
+        let leaving = take_leaving(&mut picked);
+        let mut judged = judge_going(&picked, &leaving, &sight.surroundings, live, now);
+        held = held.saturating_add(judged.iter().filter(|judgement| judgement.blocker.is_some()).count());
+        judged.extend(judge_refused(&picked, &sight.surroundings, live, now));
         let summary = summarize(&judged, now);
         node.pods = summary.counts;
         node.pods.total = count(judged.len());
         node.verdict =
             if summary.verdict == DrainVerdict::Stuck { DrainVerdict::Stuck } else { DrainVerdict::Waiting };
         judgements.extend(judged);
-        planned.extend(plan_of(node, &picked));
+        planned.extend(plan_of(node, &picked, &leaving));
         asked.extend(picked.evacuate);
     }
     let summary = summarize(&judgements, now);
@@ -73,7 +77,7 @@ pub fn preview(drain: &NodeEvacuation, sight: &DrainSight, now: DateTime<Utc>) -
     status.blockers = summary.blockers;
     status.blockers_omitted = summary.blockers_omitted;
     let rounds = rounds::rounds(&sight.surroundings, &asked);
-    status.message = Some(truncated(&format!("{}{rounds}", message(&status, &planned))));
+    status.message = Some(truncated(&format!("{}{rounds}", message(&planned, held))));
     nodes::tell_omitted(&mut status);
     status.plan_omitted = count(planned.len().saturating_sub(MAX_PLANNED_PODS));
     planned.truncate(MAX_PLANNED_PODS);
@@ -85,10 +89,18 @@ fn is_on(pod: &Pod, node: &DrainedNode) -> bool {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == Some(&node.name)
 }
 
-/// Judges the pods of a node that a drain would move: as if their responders were done, and only the eviction
-/// was left.
-fn judge_all(
+/// Takes the pods out that terminate already. The drain waits for them: it neither asks nor deletes them.
+fn take_leaving<'a>(picked: &mut Picked<'a>) -> Vec<&'a Pod> {
+    let terminates = |pod: &mut &Pod| pod.metadata.deletion_timestamp.is_some();
+    let asked = picked.evacuate.extract_if(.., terminates);
+    asked.chain(picked.completed.extract_if(.., terminates)).collect()
+}
+
+/// Judges the pods of a node that would go: those to ask as if their responders were done, and only the
+/// eviction was left.
+fn judge_going(
     picked: &Picked<'_>,
+    leaving: &[&Pod],
     around: &Surroundings,
     node: Option<&Node>,
     now: DateTime<Utc>,
@@ -99,10 +111,20 @@ fn judge_all(
         None => waiting.clone(),
     });
     let completed = picked.completed.iter().map(|_| waiting.clone());
-    let refused = refusals(picked)
+    let leaving = leaving.iter().map(|pod| judge(&around.drained(pod, Standing::Leaving, node), now));
+    asked.chain(completed).chain(leaving).collect()
+}
+
+/// Judges the pods of a node that the rules of the drain refuse.
+fn judge_refused(
+    picked: &Picked<'_>,
+    around: &Surroundings,
+    node: Option<&Node>,
+    now: DateTime<Utc>,
+) -> impl Iterator<Item = PodJudgement> {
+    refusals(picked)
         .into_iter()
-        .map(|(pod, reasons)| judge(&around.drained(pod, Standing::Refused(reasons), node), now));
-    asked.chain(completed).chain(refused).collect()
+        .map(move |(pod, reasons)| judge(&around.drained(pod, Standing::Refused(reasons), node), now))
 }
 
 /// Returns the refused pods, each once, with all reasons.
@@ -117,7 +139,7 @@ fn refusals<'a>(picked: &Picked<'a>) -> Vec<(&'a Pod, Vec<DrainRefusal>)> {
     refused
 }
 
-fn plan_of(node: &DrainedNode, picked: &Picked<'_>) -> Vec<PlannedPod> {
+fn plan_of(node: &DrainedNode, picked: &Picked<'_>, leaving: &[&Pod]) -> Vec<PlannedPod> {
     let entry = |pod: &Pod, act: PlannedAct, reasons: Vec<PlannedReason>| PlannedPod {
         uid: pod.metadata.uid.clone().unwrap_or_default(),
         node: node.name.clone(),
@@ -135,11 +157,12 @@ fn plan_of(node: &DrainedNode, picked: &Picked<'_>) -> Vec<PlannedPod> {
     };
     let asked = picked.evacuate.iter().map(|pod| entry(pod, PlannedAct::Ask, losses(pod)));
     let completed = picked.completed.iter().map(|pod| entry(pod, PlannedAct::Delete, Vec::new()));
+    let leaving = leaving.iter().map(|pod| entry(pod, PlannedAct::Wait, Vec::new()));
     let refused = refusals(picked)
         .into_iter()
         .map(|(pod, reasons)| entry(pod, PlannedAct::Refuse, reasons.iter().map(reason).collect()));
     let skipped = picked.skipped.iter().map(|(pod, why)| entry(pod, PlannedAct::Leave, vec![reason(why)]));
-    asked.chain(completed).chain(refused).chain(skipped).collect()
+    asked.chain(completed).chain(leaving).chain(refused).chain(skipped).collect()
 }
 
 /// Returns a reason: the name of its variant, and its words.
@@ -147,15 +170,17 @@ fn reason(why: &(impl Debug + Display)) -> PlannedReason {
     PlannedReason { reason: format!("{why:?}"), message: why.to_string() }
 }
 
-fn message(status: &NodeEvacuationStatus, planned: &[PlannedPod]) -> String {
+/// Returns the plan in one line. `held` is the number of pods that would go and that something holds back.
+fn message(planned: &[PlannedPod], held: usize) -> String {
     let number = |act: PlannedAct| planned.iter().filter(|pod| pod.act == act).count();
-    let refused = number(PlannedAct::Refuse);
-    let held = status.pods.blocked.saturating_sub(count(refused));
-    let refused_too = if refused == 0 { String::new() } else { format!(", {refused} refused") };
+    let if_any =
+        |number: usize, what: &str| if number == 0 { String::new() } else { format!(", {number} {what}") };
     format!(
-        "plan: {} asked, {} deleted, {held} held back now{refused_too}",
+        "plan: {} asked, {} deleted{}, {held} held back now{}",
         number(PlannedAct::Ask),
         number(PlannedAct::Delete),
+        if_any(number(PlannedAct::Wait), "waited for"),
+        if_any(number(PlannedAct::Refuse), "refused"),
     )
 }
 

@@ -4,6 +4,7 @@
 //! The column of kubectl drain follows `k8s.io/kubectl/pkg/drain/filters.go` of version 1.37. That of the
 //! NodeEvacuation is what the plan does.
 
+use evacuation_api::PlannedAct;
 use serde_json::{Value, json};
 
 use super::*;
@@ -241,4 +242,36 @@ fn the_guide_says_what_each_drain_does_with_each_pod() {
     let (written, _) = rest.split_once(END).unwrap();
     let table = table.join("\n");
     assert_eq!(written.trim(), table, "the page needs these rows:\n{table}");
+}
+
+/// Returns what the plan of such a drain says of the pod.
+fn planned(row: &Row, rules: &Value) -> Option<PlannedAct> {
+    let mut cluster = Cluster::new(&["a"]);
+    cluster.add_pod("a", "p", &row.pod);
+    let mut sight = DrainSight { nodes: cluster.nodes, ..DrainSight::default() };
+    sight.pods.extend(cluster.pods.into_iter().map(|(_, pod)| pod));
+    sight.pods[0].spec.get_or_insert_default().node_name = Some("a".to_owned());
+    sight.missing_daemon_sets.extend(row.orphan.then(|| "ns/o".to_owned()));
+    let status = preview(&drain(json!({"pods": rules})), &sight, at(0));
+    status.plan.first().map(|pod| pod.act)
+}
+
+#[test]
+fn the_plan_says_what_the_drain_does_with_each_pod() {
+    // No plan knows which pods will come.
+    for row in rows().iter().filter(|row| !row.late) {
+        for rules in std::iter::once(json!({})).chain(row.rules.iter().map(|(_, rules)| rules.clone())) {
+            let expected: &[Option<PlannedAct>] = match drained(row, &rules) {
+                "asked" | "asked last" => &[Some(PlannedAct::Ask)],
+                "deleted without being asked" => &[Some(PlannedAct::Delete)],
+                "waited for" => &[Some(PlannedAct::Wait)],
+                "refused" => &[Some(PlannedAct::Refuse)],
+                // The plan has no pods that the selector does not pick.
+                "left alone" | "skipped" => &[Some(PlannedAct::Leave), None],
+                other => panic!("{}: {other}", row.words),
+            };
+            let found = planned(row, &rules);
+            assert!(expected.contains(&found), "{} {rules}: {found:?}", row.words);
+        }
+    }
 }

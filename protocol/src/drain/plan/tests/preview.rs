@@ -72,6 +72,43 @@ fn a_plan_names_each_pod_with_its_act_and_what_holds_it_back() {
 }
 
 #[test]
+fn a_plan_waits_for_a_pod_that_terminates_already() {
+    let (now, past) = (at(0), at(-600));
+    let terminating = |end: DateTime<Utc>, more: Value| {
+        let mut pod = json!({"metadata": {"deletionTimestamp": end.to_rfc3339(), "labels": {"app": "db"}}});
+        pod["metadata"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        pod
+    };
+    let mut done = terminating(at(30), json!({}));
+    done["status"] = json!({"phase": "Succeeded"});
+    let mut scratch = terminating(at(30), json!({}));
+    scratch["spec"] = json!({"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]});
+    let sight = sight(&[
+        ("web", json!({})),
+        ("db", terminating(at(30), json!({}))),
+        ("done", done),
+        ("kept", terminating(past, json!({"finalizers": ["example.com/backup"]}))),
+        ("scratch", scratch),
+    ]);
+    let status = preview(&drain(json!({})), &sight, now);
+    let waited = ["Ask ns/web", "Wait ns/db", "Wait ns/kept", "Wait ns/done"];
+    assert_eq!(acts(&status), [&waited[..], &["Refuse ns/scratch LocalStorage"]].concat());
+    let held: Vec<_> =
+        status.blockers.iter().map(|b| (b.pod.as_deref().unwrap(), b.reason.as_str())).collect();
+    assert_eq!(held, [("ns/kept", "Finalizer")], "no budget holds a pod that terminates");
+    let said = "plan: 1 asked, 0 deleted, 3 waited for, 1 held back now, 1 refused";
+    assert_eq!(status.message.as_deref(), Some(said));
+    assert_eq!((status.pods.total, status.pods.waiting, status.pods.evicting), (5, 1, 4));
+
+    let loses = json!({"pods": {"emptyDirData": "Delete"}});
+    let status = preview(&drain(loses), &sight, now);
+    assert_eq!(acts(&status)[3..], ["Wait ns/scratch", "Wait ns/done"], "the drain causes no loss");
+    let skips = json!({"pods": {"skipTerminatingSeconds": 30}});
+    let status = preview(&drain(skips), &sight, now);
+    assert_eq!(acts(&status).last().map(String::as_str), Some("Leave ns/kept Terminating"));
+}
+
+#[test]
 fn a_plan_tells_of_cordoned_and_missing_nodes_and_is_bounded() {
     let pods: Vec<String> =
         (0..=evacuation_api::MAX_PLANNED_PODS).map(|number| format!("p{number}")).collect();
