@@ -1,7 +1,7 @@
 //! Columns and selectable fields of NodeEvacuations for `kubectl get`.
 
 use chrono::SecondsFormat;
-use evacuation_api::{NodeEvacuation, NodeEvacuationStatus};
+use evacuation_api::{DrainConditionType, NodeEvacuation, NodeEvacuationStatus};
 use evacuation_protocol::first_clause;
 use machinery_server::Column;
 use serde_json::{Value, json};
@@ -65,9 +65,12 @@ fn nodes(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
     }
 }
 
+/// Returns the number of cordoned nodes, of all. That of a drain that has ended is a record: a node can have
+/// been uncordoned since.
 fn cordoned(drain: &NodeEvacuation, status: &NodeEvacuationStatus) -> String {
     let cordoned = status.nodes.iter().filter(|node| node.is_cordoned()).count();
-    format!("{cordoned}/{}", names(drain, status).len())
+    let when = if status.is_true(DrainConditionType::Finished) { " at the end" } else { "" };
+    format!("{cordoned}/{}{when}", names(drain, status).len())
 }
 
 /// Returns the names of the nodes: those of the status, or those of the spec before the drain begins.

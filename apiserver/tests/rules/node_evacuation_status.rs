@@ -126,6 +126,19 @@ async fn the_table_shows_nodes_verdict_and_progress() {
 }
 
 #[tokio::test]
+async fn the_table_tells_the_cordons_of_a_drain_that_has_ended_as_those_of_its_end() {
+    let server = start().await;
+    let jane = user(&server, "jane");
+    of_jane(&server, json!({})).await;
+    report(&server, "d", json!({"nodes": [node("node-a", "Ours")]})).await;
+    let table = jane.get_table(DRAINS).await.ok();
+    assert_eq!(table["rows"][0]["cells"][5], "1/1");
+    finish(&server, "d").await;
+    let table = jane.get_table(DRAINS).await.ok();
+    assert_eq!(table["rows"][0]["cells"][5], "1/1 at the end");
+}
+
+#[tokio::test]
 async fn drains_are_listed_selected_and_watched_in_the_whole_cluster() {
     let server = start().await;
     let jane = user(&server, "jane");

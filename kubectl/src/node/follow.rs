@@ -6,15 +6,15 @@
 use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use evacuation_api::{CordonOwner, Evacuation, NodeEvacuation, NodeEvacuationStatus};
+use evacuation_api::{Evacuation, NodeEvacuation, NodeEvacuationStatus};
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::core::v1::Node as CoreNode;
 use kube::{Api, Client, ResourceExt, api::ListParams, runtime::watcher::Event};
 use tokio::time::Instant;
 
 use super::{
+    cordons::staying,
     hints,
-    report::{Report, end, is_held_by},
+    report::{Report, end},
 };
 use crate::{
     Exit,
@@ -77,8 +77,8 @@ impl Follow {
                 if exit != Exit::Done {
                     warn(format_args!("error: {message}"));
                 }
-                if exit != Exit::Errors && course.holds_a_cordon(&self.client).await {
-                    eprintln!("the cordon stays; to take it back: kubectl evacuate cancel {name}");
+                if exit != Exit::Errors {
+                    staying(&self.client, &course.drain).await.iter().for_each(warn);
                 }
                 Ok(exit)
             }
@@ -179,21 +179,6 @@ impl Course {
                 return Ok(ended);
             }
         }
-    }
-
-    /// Returns true when a node is cordoned that a cancellation of the drain would uncordon. The record of a
-    /// node is final before the end of the drain, and somebody can uncordon it meanwhile.
-    async fn holds_a_cordon(&self, client: &Client) -> bool {
-        let api: Api<CoreNode> = Api::all(client.clone());
-        let nodes = self.drain.status.iter().flat_map(|status| &status.nodes);
-        for node in nodes.filter(|node| node.cordoned == CordonOwner::Ours) {
-            let live = api.get_opt(&node.name).await;
-            // Of a node that cannot be read the record is the best that is known.
-            if live.map_or(true, |live| live.is_some_and(|live| is_held_by(&live, &self.name))) {
-                return true;
-            }
-        }
-        false
     }
 
     fn removed(&self) -> (Exit, String) {

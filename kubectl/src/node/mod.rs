@@ -6,6 +6,7 @@
 //! drained. It stops when no other node is left. It then creates a NodeEvacuation, which the controller
 //! carries out, and follows it. A drain of the same user and nodes that is in progress is followed instead.
 
+mod cordons;
 mod flags;
 mod follow;
 mod in_progress;

@@ -184,7 +184,7 @@ fn warnings(plan: &NodeEvacuationStatus) -> Vec<String> {
 }
 
 /// Returns the first names, and the number of the others.
-fn shortened(names: &[&str]) -> String {
+pub(super) fn shortened(names: &[&str]) -> String {
     let first = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMED) {
         0 => first,

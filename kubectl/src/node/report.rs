@@ -6,8 +6,7 @@ use evacuation_api::{
     CordonOwner, DrainBlocker, DrainConditionType, DrainVerdict, DrainedNode, DrainedNodePhase,
     NodeEvacuation, NodeEvacuationStatus,
 };
-use evacuation_protocol::{cordon_holders, message_parts};
-use k8s_openapi::api::core::v1::Node as CoreNode;
+use evacuation_protocol::message_parts;
 use kube::ResourceExt;
 
 use crate::{
@@ -124,12 +123,6 @@ fn phase(node: &DrainedNode, before: Option<&DrainedNode>, ending: &str, now: No
             Some(plain(&format!("node/{name} not evacuated: {}", now.text(message))))
         }
     }
-}
-
-/// Returns true when a node is cordoned for that drain, and for no other: a cancellation would uncordon it.
-pub(super) fn is_held_by(node: &CoreNode, drain: &str) -> bool {
-    let is_cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
-    is_cordoned && cordon_holders(node) == [drain]
 }
 
 /// Returns the exit and the message of a drain that has ended.
@@ -249,24 +242,6 @@ mod tests {
         delayed["reason"] = json!("Delayed");
         delayed["message"] = json!("it works; what helps: nothing is needed, because it ends");
         assert_eq!(lines("Slow", json!([delayed])), [] as [&str; 0], "the line of the pod has told it");
-    }
-
-    #[test]
-    fn a_cordon_stays_that_the_drain_alone_holds() {
-        for (cordoned, holders, expected) in [
-            (true, Some("d"), true),
-            (true, Some("d,other"), false),
-            (true, Some("other"), false),
-            (true, None, false),
-            (false, Some("d"), false),
-            (false, None, false),
-        ] {
-            let annotations = holders.map(|names| json!({evacuation_api::CORDONED_BY_ANNOTATION: names}));
-            let node = json!({"metadata": {"name": "a", "annotations": annotations},
-                              "spec": {"unschedulable": cordoned}});
-            let node: CoreNode = serde_json::from_value(node).unwrap();
-            assert_eq!(is_held_by(&node, "d"), expected, "{cordoned} {holders:?}");
-        }
     }
 
     #[test]
