@@ -49,6 +49,7 @@ pub(super) const TABLE: &[(&str, Touches)] = &[
     ("deploy", All),
     // Pages whose examples are played.
     ("docs", Only(&["apps", "gateway", "negotiation", "stories", "ways_out"])),
+    ("docs/guide/kubectl-drain.md", Only(&["drain"])),
     ("fuzz", Only(&[])),
     ("gateway", Only(&["apps", "attacks", "gateway", "memory", "ways_out"])),
     // One test of `outages` runs a plugin, too, in the middle of the outage of an API server.

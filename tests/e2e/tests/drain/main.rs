@@ -13,6 +13,7 @@ mod crowd;
 mod daemon_sets;
 mod departures;
 mod faults;
+mod kubectl_drain;
 mod lifecycle;
 mod limits;
 mod nodes;

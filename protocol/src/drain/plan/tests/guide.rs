@@ -1,8 +1,8 @@
 //! The rows of the guide for people who use kubectl drain: each pod, and what kubectl drain and a
 //! NodeEvacuation do with it.
 //!
-//! The column of kubectl drain follows `k8s.io/kubectl/pkg/drain/filters.go` of version 1.37. That of the
-//! NodeEvacuation is what the plan does.
+//! The column of kubectl drain follows `k8s.io/kubectl/pkg/drain/filters.go` of version 1.37. The end-to-end
+//! suite `drain` plays it with a real kubectl. The column of the NodeEvacuation is what the plan does.
 
 use evacuation_api::PlannedAct;
 use serde_json::{Value, json};
