@@ -42,9 +42,6 @@ use crate::{
     surplus::SurplusReader,
 };
 
-/// Maximum time of an answer, with the review of a token. The kube-apiserver waits for a second.
-const DEADLINE: Duration = Duration::from_millis(800);
-
 /// A view of the pod of a call.
 type View = (Arc<Pod>, Sight);
 
@@ -84,9 +81,14 @@ impl Gateway {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// Answers a call within [`DEADLINE`]. `shown` is the state of the pod that the kube-apiserver means, if
-    /// it is known. A cached pod in another state is stale.
-    pub(crate) async fn answer(&self, call: &Call, shown: Option<Shown<'_>>) -> Answer {
+    /// Answers a call within that time, of which the review of its token has taken a part. `shown` is the
+    /// state of the pod that the kube-apiserver means, if it is known. A cached pod in another state is stale.
+    pub(crate) async fn answer_within(
+        &self,
+        time: Duration,
+        call: &Call,
+        shown: Option<Shown<'_>>,
+    ) -> Answer {
         let began = Instant::now();
         let cached = self.cluster.pod(&call.namespace, &call.pod);
         let is_current = |pod: &Arc<Pod>| shown.is_none_or(|shown| shown.is(pod));
@@ -116,7 +118,7 @@ impl Gateway {
         };
         // The review of the caller's token came before.
         let reviewed = self.attestations.as_ref().map(|_| attestation::TIMEOUT).unwrap_or_default();
-        let answer = match timeout(DEADLINE.saturating_sub(reviewed), work).await {
+        let answer = match timeout(time.saturating_sub(reviewed), work).await {
             Ok(Ok(answer) | Err(answer)) => answer,
             Err(_) => Answer::Unasked(Unasked::Late),
         };

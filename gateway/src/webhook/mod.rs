@@ -4,11 +4,12 @@
 
 mod access;
 pub(crate) mod review;
+mod time;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use actix_web::{
-    HttpResponse,
+    HttpRequest, HttpResponse,
     middleware::from_fn,
     web::{self, Bytes, Data, PayloadConfig, ServiceConfig},
 };
@@ -16,6 +17,7 @@ use kube::core::{DynamicObject, admission::AdmissionReview};
 
 use self::access::{admit, reject};
 use self::review::{ReviewError, deletion, eviction, read, reply, warned, written};
+use self::time::time_to_answer;
 use crate::{gateway::Gateway, metrics::Metrics, warnings::warnings};
 
 /// Maximum size of a review. It holds at most two objects of 1.5 MB each.
@@ -66,25 +68,33 @@ fn probes(config: &mut ServiceConfig) {
     config.route("/livez", web::get().to(live)).route("/readyz", web::get().to(ready));
 }
 
-async fn evict(gateway: Data<Gateway>, body: Bytes) -> HttpResponse {
-    answer_evict(&gateway, &body).await.unwrap_or_else(|error| unreadable(&error))
+async fn evict(gateway: Data<Gateway>, http: HttpRequest, body: Bytes) -> HttpResponse {
+    answer_evict(&gateway, time_to_answer(http.query_string()), &body)
+        .await
+        .unwrap_or_else(|error| unreadable(&error))
 }
 
-async fn answer_evict(gateway: &Gateway, body: &[u8]) -> Result<HttpResponse, ReviewError> {
+async fn answer_evict(gateway: &Gateway, within: Duration, body: &[u8]) -> Result<HttpResponse, ReviewError> {
     let request = read::<DynamicObject>(body)?;
     let call = eviction(&request)?;
-    let answer = gateway.answer(&call, None).await;
+    let answer = gateway.answer_within(within, &call, None).await;
     Ok(respond(gateway, &reply(&request, &call, answer)))
 }
 
-async fn delete(gateway: Data<Gateway>, body: Bytes) -> HttpResponse {
-    answer_delete(&gateway, &body).await.unwrap_or_else(|error| unreadable(&error))
+async fn delete(gateway: Data<Gateway>, http: HttpRequest, body: Bytes) -> HttpResponse {
+    answer_delete(&gateway, time_to_answer(http.query_string()), &body)
+        .await
+        .unwrap_or_else(|error| unreadable(&error))
 }
 
-async fn answer_delete(gateway: &Gateway, body: &[u8]) -> Result<HttpResponse, ReviewError> {
+async fn answer_delete(
+    gateway: &Gateway,
+    within: Duration,
+    body: &[u8],
+) -> Result<HttpResponse, ReviewError> {
     let request = read::<DynamicObject>(body)?;
     let (call, shown) = deletion(&request)?;
-    let answer = gateway.answer(&call, Some(shown)).await;
+    let answer = gateway.answer_within(within, &call, Some(shown)).await;
     Ok(respond(gateway, &reply(&request, &call, answer)))
 }
 

@@ -95,12 +95,13 @@ impl Gateway {
 }
 
 impl Platform {
-    /// Starts so many gateways with that configuration, and applies their webhooks.
+    /// Starts so many gateways with that configuration, and applies their webhooks with that timeout.
     pub(super) async fn start_gateway(
         &mut self,
         configuration: &str,
         replicas: usize,
         arguments: &[String],
+        seconds: i32,
     ) -> anyhow::Result<()> {
         let control_plane = &self.control_plane;
         apply(control_plane, "deploy/overlays/host-gateway").await?;
@@ -135,7 +136,7 @@ impl Platform {
         }
         let (balancer, warnings) = (Balancer::start(&ports)?, Balancer::start(&warnings_ports)?);
         let service = (balancer.port(), warnings.port());
-        apply_webhooks(control_plane, self.client()?, service).await?;
+        apply_webhooks(control_plane, self.client()?, service, seconds).await?;
         let gateway =
             Gateway { processes, metrics_ports, configuration: path, folder, balancer, _warnings: warnings };
         self.gateway = Some(gateway);
@@ -151,16 +152,18 @@ fn tls_arguments(serving: &IdentityFiles) -> [String; 2] {
 }
 
 /// Applies the shipped webhooks, with URLs in the place of the Service, and waits until the gateway has put
-/// the token into their paths. The ports are those of decisions and of warnings.
+/// the token into their paths. The ports are those of decisions and of warnings, `seconds` their timeout.
 async fn apply_webhooks(
     control_plane: &ControlPlane,
     client: Client,
     (decisions, warnings): (u16, u16),
+    seconds: i32,
 ) -> anyhow::Result<()> {
     let path = root().join("deploy/components/gateway/webhooks.yaml");
     let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let mut configuration: ValidatingWebhookConfiguration = serde_saphyr::from_str(&text)?;
     for webhook in configuration.webhooks.iter_mut().flatten() {
+        webhook.timeout_seconds = Some(seconds);
         let config = &mut webhook.client_config;
         let service = config.service.take().context("a webhook names no Service")?;
         let port = if service.port.is_some() { warnings } else { decisions };

@@ -63,6 +63,9 @@ pub struct PlatformOptions {
     pub gateways: usize,
     /// Further arguments of the gateways.
     pub gateway_args: Vec<String>,
+    /// `timeoutSeconds` of the gateway's webhooks: the shipped 1 lets calls pass unasked on a busy machine,
+    /// which is no matter of most tests.
+    pub gateway_seconds: i32,
 }
 
 impl Default for PlatformOptions {
@@ -80,6 +83,7 @@ impl Default for PlatformOptions {
             gateway: None,
             gateways: 1,
             gateway_args: Vec::new(),
+            gateway_seconds: 1,
         }
     }
 }
@@ -182,7 +186,8 @@ impl Platform {
             bail!("{} ended: {}", ended.name(), ended.log().unwrap_or_default());
         }
         if let Some(configuration) = &options.gateway {
-            platform.start_gateway(configuration, options.gateways, &options.gateway_args).await?;
+            let PlatformOptions { gateways, ref gateway_args, gateway_seconds, .. } = options;
+            platform.start_gateway(configuration, gateways, gateway_args, gateway_seconds).await?;
         }
         Ok(platform)
     }

@@ -30,6 +30,7 @@ static PLATFORM: Pool = Pool::new(1, || {
     PlatformOptions {
         gateway: Some(configuration),
         apiserver_args: vec![format!("--max-objects-per-namespace={ROOM}")],
+        gateway_seconds: 5,
         ..PlatformOptions::default()
     }
 });

@@ -1,8 +1,8 @@
 //! Faults: a call passes within the second of the kube-apiserver, and what passed unasked is named.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use evacuation_e2e::{PodSpec, Pool, Scene};
+use evacuation_e2e::{PlatformOptions, PodSpec, Pool, Scene, scene::refused};
 use kube::api::EvictParams;
 
 use crate::stage::{FAULT, Stage, options};
@@ -70,6 +70,23 @@ async fn with_a_frozen_evacuation_api_a_call_passes_within_a_second() {
     evicts(&stage, "app").await;
     let said = stage.event("Pod", "app", "PassedUnasked").await;
     assert!(said.contains("could evict the pod unasked"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_waits_for_a_slow_evacuation_api_as_long_as_the_webhook_says() {
+    let options = PlatformOptions { gateway_seconds: 10, ..options() };
+    let stage = Stage::of(Scene::alone("patient", options)).await;
+    stage.app_pod("app", PodSpec::watching()).await;
+    let apiserver = stage.platform().apiserver();
+    apiserver.pause().unwrap();
+    let slow = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        apiserver.resume().unwrap();
+    };
+    let (api, parameters) = (stage.pods.api(), EvictParams::default());
+    let (evicted, ()) = tokio::join!(api.evict("app", &parameters), slow);
+    assert_eq!(refused(evicted).code, 429);
+    stage.evacuation_of("app").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
