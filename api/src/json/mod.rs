@@ -34,20 +34,26 @@ impl Json {
     ///
     /// Fails when the text is not JSON, or when another text follows the value.
     pub fn read(text: &str) -> Result<Self, serde_json::Error> {
-        read_twice(text, |text| serde_json::from_str(&mended(text)))
+        let read = |text: &str| serde_json::from_str(&mended(text));
+        match read(text)? {
+            // It was written as JSON twice.
+            Self::Other(Value::String(inner)) => read(&inner),
+            value => Ok(value),
+        }
     }
 
-    /// Reads the value that a text begins with. The rest of the text does not count. An empty text is null.
+    /// Reads the values that a text begins with, one after the other. The rest of the text does not count. An
+    /// empty text has none.
     ///
     /// # Errors
     ///
     /// Fails when the text does not begin with JSON.
-    pub fn read_first(text: &str) -> Result<Self, serde_json::Error> {
-        read_twice(text, |text| {
-            let mended = mended(text);
-            let mut values = serde_json::Deserializer::from_str(&mended).into_iter();
-            values.next().unwrap_or(Ok(Self::Other(Value::Null)))
-        })
+    pub fn read_row(text: &str) -> Result<Vec<Self>, serde_json::Error> {
+        let values = row(text)?;
+        match values.first() {
+            Some(Self::Other(Value::String(inner))) => row(inner),
+            _ => Ok(values),
+        }
     }
 
     /// Returns a string without the blanks and the quotes around it. `None` for any other value.
@@ -100,15 +106,12 @@ impl From<&str> for Json {
     }
 }
 
-/// Reads a value. One that was written as JSON twice is a string that holds the value.
-fn read_twice(
-    text: &str,
-    read: impl Fn(&str) -> Result<Json, serde_json::Error>,
-) -> Result<Json, serde_json::Error> {
-    match read(text)? {
-        Json::Other(Value::String(inner)) => read(&inner),
-        value => Ok(value),
-    }
+/// Reads the values that a text begins with.
+fn row(text: &str) -> Result<Vec<Json>, serde_json::Error> {
+    let mended = mended(text);
+    let mut values = serde_json::Deserializer::from_str(&mended).into_iter();
+    let first: Option<Json> = values.next().transpose()?;
+    Ok(first.into_iter().chain(values.map_while(Result::ok)).collect())
 }
 
 /// Returns a text without the blanks and byte order marks around it.
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_holds_one_value_unless_only_its_first_one_is_wanted() {
+    fn a_text_holds_one_value_unless_those_that_it_begins_with_are_wanted() {
         for (text, whole, first) in [
             ("[1]", true, true),
             ("\u{feff}\u{a0}[1]\r\n", true, true),
@@ -311,8 +314,13 @@ mod tests {
         ] {
             let list = Some(Json::List(vec![Json::Other(1.into())]));
             assert_eq!(Json::read(text).ok() == list, whole, "{text:?}");
-            assert_eq!(Json::read_first(text).ok() == list, first, "{text:?}");
+            let row = Json::read_row(text).unwrap_or_default();
+            assert_eq!(row.first() == list.as_ref(), first, "{text:?}");
         }
+        for (text, values) in [("", 0), ("[1] [2]\n3", 3), ("[1][2] x 3", 2), ("\"1 2\" 3", 2), ("\"\"", 0)] {
+            assert_eq!(Json::read_row(text).unwrap().len(), values, "{text:?}");
+        }
+        assert!(Json::read_row("x [1]").is_err());
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) struct Received {
     begins: String,
 }
 
-/// Reason for which a reply was not read.
+/// Reason for which a reply was not read to its end.
 #[derive(Debug)]
 pub(super) enum ReadError {
     /// The connection broke, or the time was over.
@@ -35,8 +35,9 @@ pub(super) enum ReadError {
 }
 
 impl Received {
-    /// Reads a reply and its body, as it was before it was compressed. The body of a failure may be missing.
-    pub(super) async fn read(response: Response) -> Result<(Self, Vec<u8>), ReadError> {
+    /// Reads a reply and its body, as it was before it was compressed. Of a body that breaks off, or is too
+    /// long, the beginning is returned, and the reason.
+    pub(super) async fn read(response: Response) -> (Self, Vec<u8>, Option<ReadError>) {
         let text = |name: HeaderName| {
             let value = response.headers().get(name)?;
             Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
@@ -48,16 +49,14 @@ impl Received {
             coding: text(header::CONTENT_ENCODING),
             begins: String::new(),
         };
-        let sent = match read_bounded(response).await {
-            Err(error) if reply.code.is_success() => return Err(error),
-            sent => sent.unwrap_or_default(),
-        };
-        let body = match expanded(sent, reply.coding.as_deref().unwrap_or_default(), MAX_BODY) {
-            None if reply.code.is_success() => return Err(ReadError::TooLong),
-            body => body.unwrap_or_default(),
-        };
+        let (sent, mut end) = read_bounded(response).await;
+        let body = expanded(sent, reply.coding.as_deref().unwrap_or_default(), MAX_BODY);
+        let body = body.unwrap_or_else(|| {
+            end = Some(ReadError::TooLong);
+            Vec::new()
+        });
         reply.begins = String::from_utf8_lossy(body.get(..SHOWN).unwrap_or(&body)).into_owned();
-        Ok((reply, body))
+        (reply, body, end)
     }
 
     /// Returns the encoding of the text that its type names.
@@ -89,13 +88,18 @@ impl fmt::Display for Received {
     }
 }
 
-async fn read_bounded(mut response: Response) -> Result<Vec<u8>, ReadError> {
+/// Returns the body, and the reason for which it is not whole.
+async fn read_bounded(mut response: Response) -> (Vec<u8>, Option<ReadError>) {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(ReadError::Broken)? {
-        if body.len() + chunk.len() > MAX_BODY {
-            return Err(ReadError::TooLong);
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() > MAX_BODY => {
+                body.extend(chunk.iter().take(MAX_BODY - body.len()));
+                return (body, Some(ReadError::TooLong));
+            }
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) => return (body, None),
+            Err(error) => return (body, Some(ReadError::Broken(error))),
         }
-        body.extend_from_slice(&chunk);
     }
-    Ok(body)
 }

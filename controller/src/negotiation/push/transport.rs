@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use evacuation_api::{EvacuationReview, ReviewAction, ReviewRequest, ReviewResponse};
+use evacuation_api::{Answer, EvacuationReview, ReviewAction, ReviewRequest, ReviewResponse};
 use reqwest::{Body, Client, ClientBuilder, header, redirect::Policy};
 use rustls::ClientConfig;
 use tokio_util::sync::CancellationToken;
@@ -181,19 +181,20 @@ impl Transport {
         if action == ReviewAction::Cancel && response.status().is_success() {
             return Ok(None);
         }
-        let (received, body) = Received::read(response).await.map_err(|error| match error {
-            ReadError::Broken(source) if source.is_timeout() => unreachable(source),
-            ReadError::Broken(source) => PostError::Cut { url: url.clone(), source: source.without_url() },
-            ReadError::TooLong => PostError::TooLong { url: url.clone() },
-        })?;
+        let (received, body, end) = Received::read(response).await;
         let reply = received.to_string();
-        if !received.code.is_success() {
-            return Err(PostError::Code { url, reply });
-        }
-        let answer = match read_reply(&body, received.charset()) {
-            Ok(Some(answer)) => answer,
-            Ok(None) => return Err(PostError::NoAnswer { url, reply }),
-            Err(problem) => return Err(PostError::Unreadable { url, problem, reply }),
+        let found = read_reply(&body, received.charset());
+        let answer = match (found, end) {
+            // A failure and consent do not go together: the more careful one counts.
+            (Ok(Some(answer)), _) if received.code.is_success() || answer.answer != Answer::Accept => answer,
+            _ if !received.code.is_success() => return Err(PostError::Code { url, reply }),
+            (_, Some(ReadError::Broken(source))) if source.is_timeout() => return Err(unreachable(source)),
+            (_, Some(ReadError::Broken(source))) => {
+                return Err(PostError::Cut { url, source: source.without_url() });
+            }
+            (_, Some(ReadError::TooLong)) => return Err(PostError::TooLong { url }),
+            (Err(problem), None) => return Err(PostError::Unreadable { url, problem, reply }),
+            (Ok(_), None) => return Err(PostError::NoAnswer { url, reply }),
         };
         let uids = [("evacuation", &answer.evacuation_uid, expected.0), ("pod", &answer.pod_uid, expected.1)];
         for (what, given, expected) in uids {
@@ -213,6 +214,9 @@ fn careful() -> ClientBuilder {
         .connect_timeout(CONNECT_TIMEOUT)
         // A kept connection could outlive its pod, and the address be another pod's.
         .pool_max_idle_per_host(0)
+        // A header that is not valid does not cost the app its answer.
+        .http1_ignore_invalid_headers_in_responses(true)
+        .http1_allow_spaces_after_header_name_in_responses(true)
         .user_agent(concat!("evacuation-controller/", env!("CARGO_PKG_VERSION")))
 }
 

@@ -125,6 +125,41 @@ async fn a_reply_that_breaks_off_is_told_from_none() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_there_counts_whatever_its_reply_lacks() {
+    let answer = |word: &str| {
+        json!({"response": {"evacuationUid": "e1", "podUid": "p1", "answer": word, "delaySeconds": 10}})
+            .to_string()
+    };
+    let chunk = |body: &str| format!("{:x}\r\n{body}\r\n", body.len());
+    let head = |header: &str| format!("HTTP/1.1 200 OK\r\n{header}\r\n\r\n");
+    let refusal = answer("Refuse");
+    let short = format!("{}{refusal}", head(&format!("Content-Length: {}", refusal.len() - 2)));
+    let log = "x".repeat(MAX_BODY);
+    for (reply, expected) in [
+        (format!("{}{}", head("Content-Length: 900"), answer("Accept")), Answer::Accept),
+        (short, Answer::Refuse),
+        (format!("{}{}", head("Transfer-Encoding: chunked"), chunk(&refusal)), Answer::Refuse),
+        (format!("{}{}{log}", head("Connection: close"), answer("Delay")), Answer::Delay),
+        (http("409 Conflict", "application/json", &refusal), Answer::Refuse),
+        (http("503 Service Unavailable", "text/html", &answer("Delay")), Answer::Delay),
+    ] {
+        let found = ask(reply.clone()).await.unwrap_or_else(|error| panic!("{reply:.99}: {error}"));
+        assert_eq!(found.unwrap().answer, expected, "{reply:.99}");
+    }
+    let (address, port, _requests) = endpoint_that(|mut stream| async move {
+        let body = json!({"response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Refuse"}});
+        let _ = stream
+            .write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{body}").as_bytes())
+            .await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let question = question(ReviewAction::Ask);
+    let found = transport().post(&at(address, port, "/"), question, &CancellationToken::new()).await;
+    assert_eq!(found.unwrap().unwrap().answer, Answer::Refuse, "the connection stays open");
+}
+
+#[tokio::test]
 async fn an_answer_that_repeats_both_uids_is_taken() {
     let (address, port, mut requests) =
         endpoint_with(http("200 OK", "application/json; charset=utf-8", &answer("e1", "p1"))).await;
@@ -151,6 +186,7 @@ async fn an_answer_counts_in_whatever_type_encoding_and_compression_it_comes() {
     for (headers, body) in [
         ("Content-Type: text/html", answer.clone().into_bytes()),
         ("X-None: 1", answer.clone().into_bytes()),
+        ("X Build: 1\r\nContent-Type : text/plain", answer.clone().into_bytes()),
         (
             "Content-Type: application/json; charset=utf-16",
             marked.encode_utf16().flat_map(u16::to_le_bytes).collect(),
@@ -180,6 +216,7 @@ async fn an_answer_to_another_question_or_of_another_pod_is_discarded() {
 
 #[tokio::test]
 async fn nonsense_is_no_answer() {
+    let consent = answer("e1", "p1").replace("Delay", "Accept");
     let table = [
         (http("200 OK", "application/json", "<html>"), "holds no answer that can be read"),
         (http("200 OK", "application/json", "{}"), "without an answer"),
@@ -191,8 +228,8 @@ async fn nonsense_is_no_answer() {
             http("200 OK", "application/json", r#"{"response": {"answer": "Maybe"}}"#),
             "response.answer is \"Maybe\"",
         ),
-        (http("500 Internal Server Error", "application/json", &answer("e1", "p1")), "code 500"),
-        (http("404 Not Found", "application/json", &answer("e1", "p1")), "code 404"),
+        (http("500 Internal Server Error", "application/json", &consent), "code 500"),
+        (http("404 Not Found", "text/html", "<html>"), "code 404"),
         ("SSH-2.0-OpenSSH_9.6\r\n".to_owned(), "did not reply"),
         (String::new(), "did not reply"),
     ];

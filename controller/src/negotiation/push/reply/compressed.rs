@@ -2,21 +2,23 @@
 
 use std::io::Read;
 
-use flate2::read::{DeflateDecoder, GzDecoder, ZlibDecoder};
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 /// First bytes of gzip, which no JSON begins with.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// Returns the body as it was before it was compressed in that content coding, or `None` when that has more
 /// than `limit` bytes. A body that is not of that coding, and one of another, is left as it is. Bytes after
-/// the compressed ones do not count.
+/// the compressed ones do not count. Of gzip that breaks off the beginning is returned.
 pub(crate) fn expanded(body: Vec<u8>, coding: &str, limit: usize) -> Option<Vec<u8>> {
     let read = if body.starts_with(GZIP) {
-        read(GzDecoder::new(body.as_slice()), limit)
+        let (begun, _) = read(MultiGzDecoder::new(body.as_slice()), limit);
+        (!begun.is_empty()).then_some(begun)
     } else if coding.trim().eq_ignore_ascii_case("deflate") {
         // Servers disagree whether the format of zlib is meant, or what is in it.
-        let zlib = read(ZlibDecoder::new(body.as_slice()), limit);
-        zlib.or_else(|| read(DeflateDecoder::new(body.as_slice()), limit))
+        let whole = |(expanded, is_whole): (Vec<u8>, bool)| is_whole.then_some(expanded);
+        let zlib = whole(read(ZlibDecoder::new(body.as_slice()), limit));
+        zlib.or_else(|| whole(read(DeflateDecoder::new(body.as_slice()), limit)))
     } else {
         None
     };
@@ -24,13 +26,13 @@ pub(crate) fn expanded(body: Vec<u8>, coding: &str, limit: usize) -> Option<Vec<
     (expanded.len() <= limit).then_some(expanded)
 }
 
-/// Returns what a decoder gives, and at most one byte more than the limit. `None` for bytes that are not of
-/// its format.
-fn read(decoder: impl Read, limit: usize) -> Option<Vec<u8>> {
+/// Returns what a decoder gives, and at most one byte more than the limit. False for bytes that are not of
+/// its format to their end.
+fn read(decoder: impl Read, limit: usize) -> (Vec<u8>, bool) {
     let mut expanded = Vec::new();
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-    decoder.take(most).read_to_end(&mut expanded).ok()?;
-    Some(expanded)
+    let is_whole = decoder.take(most).read_to_end(&mut expanded).is_ok();
+    (expanded, is_whole)
 }
 
 #[cfg(test)]
@@ -62,6 +64,9 @@ mod tests {
             (zlib.finish().unwrap(), "Deflate"),
             (raw.finish().unwrap(), "deflate"),
             ([gzip(b"{}"), b"\n".to_vec()].concat(), "gzip"),
+            ([gzip(b"{"), gzip(b"}")].concat(), "gzip"),
+            // The checksum at the end is missing.
+            (gzip(b"{}")[..gzip(b"{}").len() - 8].to_vec(), "gzip"),
             (b"{}".to_vec(), "deflate"),
             (b"{}".to_vec(), "gzip"),
             (b"{}".to_vec(), "br"),

@@ -3,9 +3,10 @@
 //!
 //! An answer that the server would reject counts as no answer, and its app would be evicted. So the
 //! controller corrects everything that has one meaning, takes the more careful of several, and names the rest
-//! in an error.
+//! in an error. A refusal or a delay counts even in a reply that no parser reads.
 
 mod compressed;
+mod pieces;
 mod text;
 
 use evacuation_api::{
@@ -14,7 +15,7 @@ use evacuation_api::{
 use serde_json::Value;
 
 pub(crate) use self::compressed::expanded;
-use self::text::decoded;
+use self::{pieces::pieces, text::decoded};
 
 /// Mark at the end of a message that was cut.
 const CUT: &str = "…";
@@ -26,50 +27,80 @@ const CUT: &str = "…";
 ///
 /// Names the field that has no single meaning, and its value.
 pub(crate) fn read_reply(body: &[u8], charset: Option<&str>) -> Result<Option<ReviewResponse>, String> {
-    let review = object(&decoded(body, charset))?;
-    // An answer beside the response counts as well.
-    let beside = JsonFields::of(&review);
-    let mut objects = Vec::new();
-    for given in beside.all("response") {
-        match given {
-            Json::Object(fields) => objects.push(JsonFields::of(fields)),
-            other => return Err(format!("response is {} and not an object", brief(other))),
-        }
+    let text = decoded(body, charset);
+    let whole = read_whole(&text);
+    if matches!(whole, Ok(Some(_))) {
+        return whole;
     }
-    if objects.is_empty() && beside.all("answer").next().is_none() {
+    let problem = whole.as_ref().err().map_or("no answer is where one belongs", String::as_str);
+    read_pieces(&text, problem).map_or(whole, |response| Ok(Some(response)))
+}
+
+/// Reads the JSON objects that a text begins with.
+fn read_whole(text: &str) -> Result<Option<ReviewResponse>, String> {
+    let row = Json::read_row(text).map_err(|error| error.to_string())?;
+    let mut objects = Vec::new();
+    let mut has_response = false;
+    for value in &row {
+        let Json::Object(fields) = value else { continue };
+        // An answer beside the response counts as well.
+        let beside = JsonFields::of(fields);
+        for given in beside.all("response") {
+            match given {
+                Json::Object(fields) => objects.push(JsonFields::of(fields)),
+                other => return Err(format!("response is {} and not an object", brief(other))),
+            }
+            has_response = true;
+        }
+        objects.push(beside);
+    }
+    if objects.is_empty() {
+        return Err("it is not a JSON object".to_owned());
+    }
+    let all = JsonFields::all_of(&objects);
+    if !has_response && all.all("answer").next().is_none() {
         return Ok(None);
     }
-    objects.push(beside);
-    let response = JsonFields::all_of(&objects);
-    let answer = answer(&response)?;
-    let delay_seconds = (answer == Answer::Delay).then(|| seconds(&response, "delaySeconds")).transpose()?;
+    let answer = answer(&all)?;
+    // The words of an answer that does not count are not its own.
+    let said = objects.iter().find(|object| object.all("answer").any(|given| word(given) == Some(answer)));
+    let said = said.unwrap_or(&all);
+    let words = words(said.text("reason"), said.text("message"));
+    response(&all, answer, words).map(Some)
+}
+
+/// Returns the refusal or the delay of a text that is no JSON, or has its answer elsewhere. Consent must be
+/// readable.
+fn read_pieces(text: &str, problem: &str) -> Option<ReviewResponse> {
+    let pieces = pieces(text);
+    let fields = JsonFields::of(&pieces);
+    let answer = answer(&fields).ok().filter(|answer| *answer != Answer::Accept)?;
+    let message = format!("its reply says so, and cannot be read as a whole: {problem}");
+    response(&fields, answer, words(None, Some(message))).ok()
+}
+
+/// Returns an answer with the fields that go with it, and its words: reason and message.
+fn response(
+    fields: &JsonFields<'_>,
+    answer: Answer,
+    (reason, message): (Option<String>, Option<String>),
+) -> Result<ReviewResponse, String> {
+    let delay_seconds = (answer == Answer::Delay).then(|| seconds(fields, "delaySeconds")).transpose()?;
     let delay_seconds = match delay_seconds {
         Some(None) => return Err("response.delaySeconds is missing: Delay needs its length".to_owned()),
         given => given.flatten(),
     };
     let retry_after_seconds =
-        (answer == Answer::Refuse).then(|| seconds(&response, "retryAfterSeconds")).transpose()?;
-    // The words of an answer that does not count are not its own.
-    let said = objects.iter().find(|object| object.all("answer").any(|given| word(given) == Some(answer)));
-    let said = said.unwrap_or(&response);
-    let (reason, message) = words(said.text("reason"), said.text("message"));
-    Ok(Some(ReviewResponse {
-        evacuation_uid: uid(&response, "evacuationUid")?,
-        pod_uid: uid(&response, "podUid")?,
+        (answer == Answer::Refuse).then(|| seconds(fields, "retryAfterSeconds")).transpose()?;
+    Ok(ReviewResponse {
+        evacuation_uid: uid(fields, "evacuationUid")?,
+        pod_uid: uid(fields, "podUid")?,
         answer,
         delay_seconds,
         retry_after_seconds: retry_after_seconds.flatten(),
         reason,
         message,
-    }))
-}
-
-/// Returns the fields of the object that a text begins with.
-fn object(text: &str) -> Result<Vec<(String, Json)>, String> {
-    match Json::read_first(text).map_err(|error| error.to_string())? {
-        Json::Object(fields) => Ok(fields),
-        Json::List(_) | Json::Other(_) => Err("it is not a JSON object".to_owned()),
-    }
+    })
 }
 
 /// Returns the most careful answer. A word that is none could mean a refusal: only another refusal makes it
@@ -101,18 +132,28 @@ fn care(answer: Answer) -> u8 {
     }
 }
 
+/// Returns the answer of a word, which may be in the past tense.
 fn word(given: &Json) -> Option<Answer> {
-    [("Accept", Answer::Accept), ("Delay", Answer::Delay), ("Refuse", Answer::Refuse)]
-        .into_iter()
-        .find_map(|(name, answer)| given.is_word(name).then_some(answer))
+    [
+        (["Accept", "Accepted"], Answer::Accept),
+        (["Delay", "Delayed"], Answer::Delay),
+        (["Refuse", "Refused"], Answer::Refuse),
+    ]
+    .into_iter()
+    .find_map(|(names, answer)| names.iter().any(|name| given.is_word(name)).then_some(answer))
 }
 
+/// Returns a UID without the blanks and quotes around it, which a shell script leaves.
 fn uid(response: &JsonFields<'_>, field: &str) -> Result<String, String> {
     let mut texts = response.all(field).filter_map(|given| match given {
-        Json::Other(Value::String(uid)) if !uid.is_empty() => Some(uid.clone()),
+        Json::Other(Value::String(uid)) => {
+            Some(uid.trim_matches(|c: char| c.is_whitespace() || c == '"').to_owned())
+        }
         _ => None,
     });
-    texts.next().ok_or_else(|| format!("response.{field} is missing: repeat it from the request"))
+    texts
+        .find(|uid| !uid.is_empty())
+        .ok_or_else(|| format!("response.{field} is missing: repeat it from the request"))
 }
 
 /// Whole seconds within the range that the server accepts, the most that is given.
@@ -183,6 +224,9 @@ mod tests {
         let table = [
             (json!({"answer": "accept"}), (Answer::Accept, None, None)),
             (json!({"answer": " REFUSE "}), (Answer::Refuse, None, None)),
+            (json!({"answer": "refused"}), (Answer::Refuse, None, None)),
+            (json!({"answer": "Accepted"}), (Answer::Accept, None, None)),
+            (json!({"answer": "Delayed", "delaySeconds": 9}), (Answer::Delay, Some(9), None)),
             (
                 json!({"answer": "Accept", "delaySeconds": 9, "retryAfterSeconds": 9}),
                 (Answer::Accept, None, None),
@@ -243,6 +287,12 @@ mod tests {
             ),
             (format!(r#"{{{uids}, "answer": "Refuse"}}"#), Answer::Refuse),
             (json!(format!(r#"{{"response": {{{uids}, "answer": "Refuse"}}}}"#)).to_string(), Answer::Refuse),
+            (
+                format!(r#"{{"level": "info", "msg": "asked"}}
+{{"response": {{{uids}, "answer": "Accept"}}}}"#),
+                Answer::Accept,
+            ),
+            (r#"{"response": {"evacuationUid": "\"e1\"\n", "podUid": " p1\n", "answer": "Refuse"}}"#.into(), Answer::Refuse),
         ];
         for (body, expected) in table {
             let found = read_reply(body.as_bytes(), None).unwrap_or_else(|error| panic!("{body}: {error}"));
@@ -275,9 +325,93 @@ mod tests {
         for two in [
             r#"{"response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Accept", "message": "go"}, "response": {"answer": "Refuse", "message": "no"}}"#,
             r#"{"answer": "Refuse", "message": "no", "response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Accept", "message": "go"}}"#,
+            r#"{"response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Accept", "message": "go"}} {"response": {"answer": "Refuse", "message": "no"}}"#,
         ] {
             let found = read_reply(two.as_bytes(), None).unwrap().unwrap();
             assert_eq!((found.answer, found.message.as_deref()), (Answer::Refuse, Some("no")), "{two}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_or_a_delay_counts_in_a_reply_that_no_parser_reads() {
+        let uids = r#""evacuationUid": "e1", "podUid": "p1""#;
+        let utf32: Vec<u8> = format!(r#"{{{uids}, "answer": "Refuse"}}"#)
+            .chars()
+            .flat_map(|c| u32::from(c).to_le_bytes())
+            .collect();
+        let table: [(Vec<u8>, Answer); 13] = [
+            // A warning, and a protection against scripts, before the object.
+            (
+                format!(
+                    "<b>Notice</b>: \"x\" is unset\n{{\"response\": {{{uids}, \"answer\": \"Refuse\"}}}}"
+                )
+                .into(),
+                Answer::Refuse,
+            ),
+            (format!(")]}}',\n{{\"response\": {{{uids}, \"answer\": \"Refuse\"}}}}").into(), Answer::Refuse),
+            (
+                format!(r#"reply({{"response": {{{uids}, "answer": "Delay", "delaySeconds": 9}}}});"#).into(),
+                Answer::Delay,
+            ),
+            // A template that a script filled in.
+            (
+                format!(r#"{{"response": {{{uids}, "answer": "Refuse", "message": "job "x" runs"}}}}"#)
+                    .into(),
+                Answer::Refuse,
+            ),
+            (format!(r#"{{"response": {{{uids}, "answer": "Refuse",}}}}"#).into(), Answer::Refuse),
+            (
+                format!(r#"{{"response": {{{uids}, "answer": "Delay", "delaySeconds": 9, /* soon */}}}}"#)
+                    .into(),
+                Answer::Delay,
+            ),
+            // A length that counts characters and not bytes cuts the end.
+            (
+                format!(r#"{{"response": {{{uids}, "answer": "Refuse", "message": "Sicherung lä"#).into(),
+                Answer::Refuse,
+            ),
+            // Shift JIS, whose second byte is a backslash before the quote.
+            (
+                [
+                    format!(r#"{{"response": {{{uids}, "answer": "Refuse", "message": ""#).as_bytes(),
+                    b"\x95\x5c\"}}",
+                ]
+                .concat(),
+                Answer::Refuse,
+            ),
+            (utf32, Answer::Refuse),
+            (
+                b"{'response': {'evacuationUid': 'e1', 'podUid': 'p1', 'answer': 'Refuse'}}".to_vec(),
+                Answer::Refuse,
+            ),
+            (
+                b"response:\n  evacuationUid: e1\n  podUid: p1\n  answer: Delay\n  delaySeconds: 9\n"
+                    .to_vec(),
+                Answer::Delay,
+            ),
+            (b"evacuationUid=e1&podUid=p1&answer=Refuse".to_vec(), Answer::Refuse),
+            // Where no answer belongs.
+            (
+                format!(r#"{{"statusCode": 200, "body": {{{uids}, "answer": "Refuse"}}}}"#).into(),
+                Answer::Refuse,
+            ),
+        ];
+        for (body, expected) in table {
+            let shown = String::from_utf8_lossy(&body).into_owned();
+            let found = read_reply(&body, None).unwrap_or_else(|error| panic!("{shown}: {error}"));
+            let found = found.unwrap_or_else(|| panic!("{shown}: no answer"));
+            assert_eq!((found.answer, found.evacuation_uid.as_str()), (expected, "e1"), "{shown}");
+            assert_eq!(found.delay_seconds, (expected == Answer::Delay).then_some(9), "{shown}");
+            assert!(found.message.unwrap().starts_with("its reply says so, and cannot be read"), "{shown}");
+        }
+        for body in [
+            format!(r#"{{"response": {{{uids}, "answer": "Accept",}}}}"#),
+            format!(r#"{{"response": {{{uids}, "answer": "Accept", "answer": "No",}}}}"#),
+            format!(r#"{{"response": {{{uids}, "answer": "Delay", "delaySeconds": "5m",}}}}"#),
+            r#"{"response": {"podUid": "p1", "answer": "Refuse",}}"#.to_owned(),
+            format!("{uids} the answer must be Accept, Delay or Refuse"),
+        ] {
+            assert!(read_reply(body.as_bytes(), None).is_err(), "{body}");
         }
     }
 
