@@ -90,21 +90,25 @@ fn read(from: &NoticeTime, node: &Node) -> Result<DateTime<Utc>, String> {
     let value = value.ok_or_else(|| format!("the node has no {place} with the time of the notice"))?;
     parse(value).ok_or_else(|| {
         let shown: String = value.chars().take(64).collect();
-        let zone = if has_no_zone(value.trim()) { " with a time zone" } else { "" };
+        let zone = if has_no_zone(bare(value)) { " with a time zone" } else { "" };
         format!("{place}: {shown:?} is no time{zone} such as 2026-11-20T22:00:00Z, and no seconds since 1970")
     })
 }
 
 /// Formats of a time with its zone besides RFC 3339, RFC 2822 and RFC 9110: ISO 8601 as Python and Java write
-/// it, and the text of a time in Go.
-const WITH_ZONE: [&str; 4] = [
+/// it, also in the basic form, which labels allow, and the texts of times in Go and Ruby.
+const WITH_ZONE: [&str; 7] = [
     "%Y-%m-%dT%H:%M:%S%.f%#z",
+    "%Y-%m-%dT%H:%M%#z",
+    "%Y%m%dT%H%M%S%#z",
     "%Y-%m-%d %H:%M:%S%.f%#z",
     "%Y-%m-%d %H:%M:%S%.f %z",
-    "%Y-%m-%d %H:%M:%S%.f %z UTC",
+    "%Y-%m-%d %H:%M:%S%.f %z %Z",
+    "%a %b %e %H:%M:%S %z %Y",
 ];
-/// Formats of a time in UTC, as date(1) writes it.
-const IN_UTC: [&str; 2] = ["%a %b %e %H:%M:%S UTC %Y", "%a %b %e %H:%M:%S GMT %Y"];
+/// Formats of a time in UTC, as date(1), Go and Ruby write it. `UTC` is read as `GMT`.
+const IN_UTC: [&str; 3] =
+    ["%a %b %e %H:%M:%S GMT %Y", "%a %b %e %I:%M:%S %p GMT %Y", "%Y-%m-%d %H:%M:%S%.f GMT"];
 /// Formats without a zone.
 const WITHOUT_ZONE: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f"];
 /// From this number on, seconds since 1970 are milliseconds, and so on by thousands: in seconds it is the
@@ -113,14 +117,24 @@ const MILLISECONDS: f64 = 1e11;
 
 /// Returns the time of a text, or of a number of seconds or of a fraction of a second since 1970.
 pub(crate) fn parse(value: &str) -> Option<DateTime<Utc>> {
-    let value = value.trim();
-    let known = DateTime::parse_from_rfc3339(value).or_else(|_| DateTime::parse_from_rfc2822(value)).ok();
+    let value = bare(value);
+    // RFC 2822 and RFC 9110 know no other name for it. Go writes this one.
+    let in_gmt = value.replace("UTC", "GMT");
+    let known = DateTime::parse_from_rfc3339(value).or_else(|_| DateTime::parse_from_rfc2822(&in_gmt)).ok();
     let of_zone = || WITH_ZONE.iter().find_map(|format| DateTime::parse_from_str(value, format).ok());
-    let utc = || IN_UTC.iter().find_map(|format| NaiveDateTime::parse_from_str(value, format).ok());
+    let utc = || IN_UTC.iter().find_map(|format| NaiveDateTime::parse_from_str(&in_gmt, format).ok());
     // RFC 9110 has two obsolete dates. That of asctime is in UTC, though it does not say so.
-    let http = || httpdate::parse_http_date(value).ok().map(DateTime::<Utc>::from);
+    let http = || httpdate::parse_http_date(&in_gmt).ok().map(DateTime::<Utc>::from);
     let time = known.or_else(of_zone).map(|time| time.to_utc()).or_else(http);
     time.or_else(|| utc().map(|time| time.and_utc())).or_else(|| since_1970(value))
+}
+
+/// Returns a time without what programs leave around it: blanks and quotes, the name of Java's zone, and Go's
+/// reading of its other clock.
+fn bare(value: &str) -> &str {
+    let value = value.trim_matches(|c: char| c.is_whitespace() || c == '"' || c == '\'');
+    let value = value.split_once(" m=").map_or(value, |(time, _)| time);
+    value.strip_suffix(']').and_then(|value| value.split_once('[')).map_or(value, |(time, _)| time)
 }
 
 fn since_1970(value: &str) -> Option<DateTime<Utc>> {
@@ -166,6 +180,22 @@ mod tests {
             ("Fri Oct  4 00:01:00 2024", Some(at(60))),
             (" Fri Oct  4 00:01:00 2024\n", Some(at(60))),
             ("Fri Oct 04 00:01:00 2024", Some(at(60))),
+            ("Fri, 04 Oct 2024 00:01:00 UTC", Some(at(60))),
+            ("Friday, 04-Oct-24 00:01:00 UTC", Some(at(60))),
+            ("Fri Oct  4 00:01:00 +0000 2024", Some(at(60))),
+            ("Fri Oct  4 12:01:00 AM UTC 2024", Some(at(60))),
+            ("2024-10-04 00:01:00 UTC", Some(at(60))),
+            (
+                "2024-10-04 02:01:00.5 +0200 CEST m=+0.000012",
+                DateTime::from_timestamp_millis(1_728_000_060_500),
+            ),
+            ("2024-10-04T00:01Z", Some(at(60))),
+            ("20241004T000100Z", Some(at(60))),
+            ("2024-10-04T02:01:00+02:00[Europe/Berlin]", Some(at(60))),
+            ("2024-10-04T00:01:00Z[UTC]", Some(at(60))),
+            ("\"2024-10-04T00:01:00Z\"\n", Some(at(60))),
+            ("'1728000060'", Some(at(60))),
+            ("2024-10-04t00:01:00z", Some(at(60))),
             ("Sun Nov  6 08:49:37 1994", DateTime::from_timestamp(784_111_777, 0)),
             ("Sunday, 06-Nov-94 08:49:37 GMT", DateTime::from_timestamp(784_111_777, 0)),
             ("Sun Oct  4 00:01:00 2024", None),
@@ -173,6 +203,10 @@ mod tests {
             ("Fri Oct  4 00:01:00 CEST 2024", None),
             ("Fri Feb 30 00:01:00 2024", None),
             ("2024-10-04T00:01:00", None),
+            ("2024-10-04T00:01:00[Europe/Berlin]", None),
+            ("2024-10-04 00:01:00 CEST", None),
+            ("04.10.2024 00:01:00 UTC", None),
+            ("10/04/2024 00:01:00 UTC", None),
             ("2024-10-04", None),
             ("nan", None),
             ("soon", None),
