@@ -404,10 +404,13 @@ fn a_counted_deadline_begins_with_the_mark_also_when_the_controller_comes_late()
     );
     cluster.step(40);
     assert_eq!(cluster.step(41), ["open spot.n0 Some(79)"]);
-    let mut cluster = Cluster::new(1, &json!({"deadline": {"afterSeconds": 120}}));
-    cluster.mark(0);
-    cluster.step(40);
-    assert_eq!(cluster.step(60), ["open spot.n0 Some(100)"], "a mark without a time counts from its sight");
+    for time in [json!(null), json!("0001-01-01T00:00:00Z"), json!("1970-01-01T00:00:00Z")] {
+        let mut cluster = Cluster::new(1, &json!({"deadline": {"afterSeconds": 120}}));
+        let taint = json!({"key": "spot", "effect": "NoExecute", "timeAdded": time});
+        cluster.nodes[0] = node("n0", &json!({"spec": {"taints": [taint]}}));
+        cluster.step(40);
+        assert_eq!(cluster.step(60), ["open spot.n0 Some(100)"], "{time}: it counts from its sight");
+    }
 }
 
 #[test]
@@ -432,7 +435,7 @@ fn a_condition_must_last_and_the_plan_wakes_when_it_has() {
 #[test]
 fn a_condition_without_a_time_counts_from_when_it_is_first_seen() {
     let marks = json!([{"condition": {"type": "KernelDeadlock", "forSeconds": 20}}]);
-    for time in [json!(null), json!("0001-01-01T00:00:00Z")] {
+    for time in [json!(null), json!("0001-01-01T00:00:00Z"), json!("1970-01-01T00:00:00Z")] {
         let mut cluster = Cluster::new(1, &json!({"marks": marks}));
         let blocked = json!({"type": "KernelDeadlock", "status": "True", "lastTransitionTime": time});
         let blocked = node("n0", &json!({"status": {"conditions": [blocked]}}));
