@@ -187,7 +187,8 @@ impl Ask<'_> {
         };
         let since = active.answer_time.map_or(self.now, |time| time.0);
         let hold = Hold::new(DrainBlockerReason::Refused, self.object(), since, cause, way_out);
-        let hold = if deadline.is_some() || retry.is_some() { hold } else { hold.stuck() };
+        let is_endless = deadline.is_none() && retry.is_none();
+        let hold = if is_endless { hold.stuck().until_it_ends(self.pod) } else { hold };
         let changes_at = if deadline.is_some() { deadline } else { retry };
         PodJudgement::held(PodCount::Refused, self.pod, hold.expected(deadline).changing_at(changes_at))
     }

@@ -49,12 +49,10 @@ pub(super) fn in_line(ask: &Ask<'_>) -> Hold {
     until_it_ends(ask, hold)
 }
 
-/// A pod that ends by itself ends the hold of a budget that never allows its eviction, as long as its node
-/// works.
+/// A pod that ends by itself ends the hold of a budget that never allows its eviction. One that is not ready
+/// may hang.
 fn until_it_ends(ask: &Ask<'_>, hold: Hold) -> Hold {
-    let policy = ask.pod.pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
-    let ends = matches!(policy, Some("Never" | "OnFailure")) && ask.pod.node_silent_since.is_none();
-    if ends && hold.reason != DrainBlockerReason::UnhealthyPod { hold.until_it_ends() } else { hold }
+    if hold.reason == DrainBlockerReason::UnhealthyPod { hold } else { hold.until_it_ends(ask.pod) }
 }
 
 fn held(ask: &Ask<'_>) -> Option<Hold> {

@@ -92,7 +92,7 @@ fn rejected(ask: &Ask<'_>) -> Option<Hold> {
     }
     let hold =
         Hold::new(DrainBlockerReason::EvictionRejected, ask.object(), blocked_since(ask), cause, way_out);
-    Some(hold.stuck_when_it_lasts(ask.now))
+    Some(hold.stuck_when_it_lasts(ask.now).until_it_ends(ask.pod))
 }
 
 /// Returns the time since which the eviction is held back, as far as the Evacuation tells.

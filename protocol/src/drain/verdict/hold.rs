@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::DrainBlockerReason;
 
-use super::{STUCK_AFTER_SECONDS, text};
+use super::{DrainedPod, STUCK_AFTER_SECONDS, text};
 use crate::{drain::message::message, time::after};
 
 /// A cause that holds a pod: not stuck, unless it says so.
@@ -55,9 +55,9 @@ impl Hold {
         self.stuck_from(time, now)
     }
 
-    /// Marks it as one that the pod's own end ends.
-    pub(super) fn until_it_ends(self) -> Self {
-        if !self.stuck {
+    /// Marks it as one that the pod's own end ends, if the pod ends by itself.
+    pub(super) fn until_it_ends(self, pod: &DrainedPod<'_>) -> Self {
+        if !self.stuck || !pod.ends_by_itself() {
             return self;
         }
         let way_out =

@@ -165,6 +165,13 @@ impl DrainedPod<'_> {
         self.pod.metadata.deletion_timestamp.as_ref().map(evacuation_api::from_condition_time)
     }
 
+    /// Returns true for a pod that nothing restarts when its work is done, such as one of a Job, on a node
+    /// that works.
+    fn ends_by_itself(&self) -> bool {
+        let policy = self.pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
+        matches!(policy, Some("Never" | "OnFailure")) && self.node_silent_since.is_none()
+    }
+
     /// Returns `Pod/NAME`.
     fn object(&self) -> String {
         format!("Pod/{}", text::name(&self.pod.metadata))

@@ -141,6 +141,36 @@ fn an_answer_that_is_waited_for_is_slow_and_a_refusal_stuck_without_an_end() {
 }
 
 #[test]
+fn a_refusal_or_a_rejection_is_not_stuck_for_a_pod_that_ends_by_itself() {
+    let refused = || answered(asking(), Answer::Refuse, None);
+    let rejected = || blocked(evacuation_for(vec![requester(DRAIN)]), "EvictionRejected", "denied");
+    let lasts = |policy: Option<&str>| pod(json!({"spec": {"restartPolicy": policy}}));
+    for (e, slow, stuck) in [
+        (refused(), "Refused Refused Evacuation/e slow 10 -", "Refused Refused Evacuation/e stuck 10 -"),
+        (
+            rejected(),
+            "Blocked EvictionRejected Evacuation/e slow 0 -",
+            "Blocked EvictionRejected Evacuation/e stuck 0 -",
+        ),
+    ] {
+        for (policy, expected) in
+            [(Some("Never"), slow), (Some("OnFailure"), slow), (Some("Always"), stuck), (None, stuck)]
+        {
+            let judged = lasts(policy);
+            let judgement = judge(&drained(&judged, Standing::Asked(&e)), at(1000));
+            assert_eq!(line(&judgement), expected, "{policy:?}");
+            let helps = judgement.blocker.unwrap().message;
+            let named = helps.contains("what helps: nothing is needed if the pod ends by itself");
+            assert_eq!(named, expected == slow, "{helps}");
+        }
+        let on_dead_node = lasts(Some("Never"));
+        let mut seen = drained(&on_dead_node, Standing::Asked(&e));
+        seen.node_silent_since = Some(at(0));
+        assert_eq!(line(&judge(&seen, at(1000))), stuck, "nobody sees it end");
+    }
+}
+
+#[test]
 fn an_eviction_that_is_rejected_or_ignored_is_stuck() {
     let healthy = pod(json!({}));
     let rejected = |requesters| blocked(evacuation_for(requesters), "EvictionRejected", "denied");
