@@ -95,11 +95,12 @@ pub(super) fn let_unready_go(budget: &PodDisruptionBudget) -> String {
 /// `minAvailable` stays one: the disruption controller counts pods without a controller by no other limit.
 pub(super) fn allow_one(budget: &PodDisruptionBudget, pods: i32, is_owned: bool) -> String {
     let limit = budget.spec.as_ref().and_then(|spec| spec.min_available.as_ref());
+    let fewer = pods.saturating_sub(1).max(0);
     let patch = match (limit, is_owned) {
-        (Some(IntOrString::Int(_)), _) | (_, false) => {
-            format!(r#"{{"spec":{{"minAvailable":{}}}}}"#, pods.saturating_sub(1).max(0))
-        }
-        _ => r#"{"spec":{"minAvailable":null,"maxUnavailable":1}}"#.to_owned(),
+        (Some(IntOrString::Int(_)), _) => format!(r#"{{"spec":{{"minAvailable":{fewer}}}}}"#),
+        // A budget has one of both.
+        (_, false) => format!(r#"{{"spec":{{"minAvailable":{fewer},"maxUnavailable":null}}}}"#),
+        (_, true) => r#"{"spec":{"minAvailable":null,"maxUnavailable":1}}"#.to_owned(),
     };
     merge("poddisruptionbudget", &budget.metadata, &patch)
 }

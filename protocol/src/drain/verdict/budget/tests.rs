@@ -366,17 +366,33 @@ fn a_number_of_healthy_pods_agrees_with_its_verb() {
 
 #[test]
 fn a_budget_that_allows_none_names_the_patch_by_which_it_allows_one() {
-    for (limit, patch) in [
-        (json!({"maxUnavailable": 0}), r#"{"spec":{"minAvailable":null,"maxUnavailable":1}}"#),
-        (
-            json!({"maxUnavailable": null, "minAvailable": "100%"}),
-            r#"{"spec":{"minAvailable":null,"maxUnavailable":1}}"#,
-        ),
-        (json!({"maxUnavailable": null, "minAvailable": 3}), r#"{"spec":{"minAvailable":2}}"#),
-    ] {
-        let budget = budget(0, 3, 3, 3, json!({"spec": limit}));
-        let message = held(&pod(json!({})), &evicting(), &[budget], &[]).blocker.unwrap().message;
-        assert!(message.contains(&format!("--type=merge -p '{patch}'")), "{message}");
+    let owned = || pod(json!({}));
+    let bare = || pod(json!({"metadata": {"ownerReferences": []}}));
+    let (one, fewer) = (
+        r#"{"spec":{"minAvailable":null,"maxUnavailable":1}}"#,
+        r#"{"spec":{"minAvailable":2,"maxUnavailable":null}}"#,
+    );
+    let none = json!({"maxUnavailable": null});
+    let all = json!({"maxUnavailable": null, "minAvailable": "100%"});
+    let number = |number: i32| json!({"maxUnavailable": null, "minAvailable": number});
+    let table = vec![
+        (owned(), json!({"maxUnavailable": 0}), 3, one),
+        (owned(), json!({"maxUnavailable": "0%"}), 3, one),
+        (owned(), all.clone(), 3, one),
+        (owned(), number(3), 3, r#"{"spec":{"minAvailable":2}}"#),
+        (owned(), number(5), 3, r#"{"spec":{"minAvailable":2}}"#),
+        (owned(), number(1), 1, r#"{"spec":{"minAvailable":0}}"#),
+        (owned(), none.clone(), 0, one),
+        // The API refuses a budget with both limits.
+        (bare(), json!({"maxUnavailable": 0}), 3, fewer),
+        (bare(), all, 3, fewer),
+        (bare(), number(3), 3, r#"{"spec":{"minAvailable":2}}"#),
+        (bare(), none, 0, fewer),
+    ];
+    for (pod, limit, expected, patch) in table {
+        let budget = budget(0, 3, expected, expected, json!({"spec": limit}));
+        let message = held(&pod, &evicting(), &[budget], &[]).blocker.unwrap().message;
+        assert!(message.contains(&format!("--type=merge -p '{patch}'")), "{limit}: {message}");
     }
 }
 
