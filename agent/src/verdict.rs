@@ -9,7 +9,7 @@ use crate::plain::last_line;
 
 /// The exit code for "not yet": `EX_TEMPFAIL` of sysexits.h.
 pub(crate) const NOT_YET: i32 = 75;
-/// Delay of a "not yet" without a number.
+/// Delay of a "not yet" without a number, and time until a URL is called again that names none in seconds.
 const DEFAULT_DELAY: Duration = Duration::from_secs(30);
 
 /// Verdict of a run.
@@ -70,9 +70,12 @@ impl Verdict {
         }
     }
 
-    /// Reads an HTTP reply.
+    /// Reads an HTTP reply. A `Retry-After` that is no number of seconds, such as a date, counts as
+    /// [`DEFAULT_DELAY`].
     pub(crate) fn of_reply(status: StatusCode, headers: &HeaderMap, body: &str) -> Self {
-        let retry_after = headers.get(RETRY_AFTER).and_then(|value| seconds(value.to_str().ok()?));
+        let retry_after = headers.get(RETRY_AFTER);
+        let retry_after =
+            retry_after.map(|value| value.to_str().ok().and_then(seconds).unwrap_or(DEFAULT_DELAY));
         match (status, retry_after) {
             (StatusCode::ACCEPTED, _)
             | (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, Some(_)) => {
@@ -174,6 +177,12 @@ mod tests {
             (202, None, "", delay(30, "")),
             (503, Some("60"), "", delay(60, "")),
             (429, Some("60"), "", delay(60, "")),
+            (503, Some("Fri, 27 Nov 2026 12:18:27 GMT"), "3 jobs left", delay(30, "3 jobs left")),
+            (429, Some("0"), "", delay(30, "")),
+            (503, Some("1.5"), "", delay(30, "")),
+            (503, Some(""), "", delay(30, "")),
+            (429, None, "", failure("the URL answered 429 Too Many Requests")),
+            (409, Some("Fri, 27 Nov 2026 12:18:27 GMT"), "busy", refuse("busy", Some(30))),
             (503, None, "", failure("the URL answered 503 Service Unavailable")),
             (409, None, "a backup runs", refuse("a backup runs", None)),
             (409, Some("60"), "", refuse("409 Conflict", Some(60))),
