@@ -77,9 +77,10 @@ fn by_strategy(deployment: &Deployment) -> Option<&'static str> {
     is_none.then_some("maxSurge 0")
 }
 
-/// Returns a port of the node that the pods take.
+/// Returns a port of the node that the pods take. A side-car is an init container.
 fn host_port(spec: &PodSpec) -> Option<i32> {
-    let ports = spec.containers.iter().flat_map(|container| container.ports.iter().flatten());
+    let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let ports = containers.flat_map(|container| container.ports.iter().flatten());
     ports.filter_map(|port| port.host_port).find(|port| *port != 0)
 }
 
@@ -131,6 +132,16 @@ mod tests {
                 containers(json!([{"containerPort": 80, "hostPort": 8080}])),
                 Some("it takes port 8080 of its node"),
             ),
+            (
+                None,
+                json!({}),
+                json!({"containers": [], "initContainers": [
+                    {"name": "proxy", "restartPolicy": "Always", "ports": [{"containerPort": 80, "hostPort": 80}]},
+                ]}),
+                Some("it takes port 80 of its node"),
+            ),
+            (None, json!({"rollingUpdate": {"maxSurge": 0}}), plain(), Some("Deployment db has maxSurge 0")),
+            (None, json!({"type": "RollingUpdate"}), plain(), None),
             (Some("true"), json!({}), plain(), Some("its annotation surge.evacuation.dev/one-at-a-time")),
             (Some("yes"), json!({}), plain(), Some("its annotation surge.evacuation.dev/one-at-a-time")),
         ];
