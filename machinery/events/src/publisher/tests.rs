@@ -65,6 +65,17 @@ fn object(name: &str) -> ObjectReference {
     serde_json::from_value(json!({"kind": "Depot", "namespace": "ns", "name": name, "uid": name})).unwrap()
 }
 
+#[test]
+fn an_event_about_an_object_with_the_longest_name_has_a_legal_name() {
+    let reporter = Reporter { controller: "me", instance: "me-1".to_owned(), action: "Test" };
+    let dots = format!("{}a", "a.".repeat(126));
+    for name in ["a", &"a".repeat(63), &"a".repeat(252), &"a".repeat(253), &dots] {
+        let record = Record::new(Notice::normal("X", String::new()), object(name), None);
+        let event = event(&record, &reporter).metadata.name.unwrap();
+        assert_eq!(machinery_validation::dns1123_subdomain(&event), [""; 0], "{event}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_delay_that_is_renewed_for_half_an_hour_is_one_event_with_a_count() {
     let fixture = Fixture::new(1000);
