@@ -82,7 +82,8 @@ impl Gateway {
     }
 
     /// Answers a call within that time, of which the review of its token has taken a part. `shown` is the
-    /// state of the pod that the kube-apiserver means, if it is known. A cached pod in another state is stale.
+    /// state of the pod that the kube-apiserver means, if it is known. A cached pod in another state is
+    /// stale.
     pub(crate) async fn answer_within(
         &self,
         time: Duration,
