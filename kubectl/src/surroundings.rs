@@ -17,13 +17,13 @@ pub(crate) async fn surroundings(client: &Client, namespace: &str) -> anyhow::Re
     Ok(Surroundings { budgets: budgets.items, pods: pods.items, asked: BTreeSet::new() })
 }
 
-/// Reads the UIDs of the pods of a namespace that were asked and may have stopped their work. Empty for a
-/// caller who may not list Evacuations.
-pub(crate) async fn asked(client: &Client, namespace: &str) -> BTreeSet<String> {
+/// Reads the UIDs of the pods of a namespace that were asked and may have stopped their work.
+pub(crate) async fn asked(client: &Client, namespace: &str) -> anyhow::Result<BTreeSet<String>> {
     let all = Api::<Evacuation>::namespaced(client.clone(), namespace).list(&ListParams::default()).await;
+    let all = all.with_context(|| format!("evacuations of namespace {namespace} cannot be listed"))?;
     let is_asked = |evacuation: &Evacuation| {
         evacuation.status.as_ref().is_some_and(|status| !is_finished(status) && may_have_stopped(status))
     };
-    let asked = all.into_iter().flat_map(|all| all.items).filter(is_asked);
-    asked.filter_map(|evacuation| evacuation.spec.target.pod.uid).collect()
+    let asked = all.items.into_iter().filter(is_asked);
+    Ok(asked.filter_map(|evacuation| evacuation.spec.target.pod.uid).collect())
 }

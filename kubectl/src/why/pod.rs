@@ -12,6 +12,7 @@ use super::{
     text::{Facts, gone},
 };
 use crate::{
+    complaint::complaint,
     drain_ref::has_ended,
     surroundings::{asked, surroundings},
 };
@@ -41,17 +42,10 @@ pub(super) async fn page(client: &Client, name: &str) -> anyhow::Result<Option<P
     };
     let of_this = evacuations.items.into_iter().filter(|e| e.spec.target.pod.uid == pod.uid());
     let evacuation = newest(of_this.collect());
-    // Without the rights to read budgets or the node the rest still helps.
-    let mut surroundings = match surroundings(client, &namespace).await {
-        Ok(surroundings) => surroundings,
-        Err(error) => {
-            eprintln!("warning: {}", crate::complaint::complaint(&error));
-            Surroundings::default()
-        }
-    };
+    let mut surroundings: Surroundings = or_warn(surroundings(client, &namespace).await);
     let status = evacuation.as_ref().and_then(|evacuation| evacuation.status.as_ref());
     if status.is_some_and(|status| status.reason() == Some(BlockedReason::AwaitingTurn)) {
-        surroundings.asked = asked(client, &namespace).await;
+        surroundings.asked = or_warn(asked(client, &namespace).await);
     }
     let (node, node_deleted) = node_of(client, &pod).await;
     let drains = held_drains(client, &full).await;
@@ -68,6 +62,14 @@ pub(super) async fn page(client: &Client, name: &str) -> anyhow::Result<Option<P
     };
     let names = facts.evacuation.iter().map(resource).collect();
     Ok(Some(Page { object: facts.object(), names, text: Box::new(move |wide, now| facts.render(wide, now)) }))
+}
+
+/// Returns what was read. Without the rights to read it the rest of the page still helps: then this warns.
+fn or_warn<T: Default>(read: anyhow::Result<T>) -> T {
+    read.unwrap_or_else(|error| {
+        eprintln!("warning: {}", complaint(&error));
+        T::default()
+    })
 }
 
 /// Returns `evacuation.evacuation.dev/NAME`, as kubectl prints it.
