@@ -63,8 +63,8 @@ pub struct PlatformOptions {
     pub gateways: usize,
     /// Further arguments of the gateways.
     pub gateway_args: Vec<String>,
-    /// `timeoutSeconds` of the gateway's webhooks: the shipped 1 lets calls pass unasked on a busy machine,
-    /// which is no matter of most tests.
+    /// `timeoutSeconds` of the gateway's webhooks. 5 unless set: the shipped 1 lets calls pass unasked on a
+    /// busy machine, which is no matter of most tests.
     pub gateway_seconds: i32,
 }
 
@@ -83,7 +83,7 @@ impl Default for PlatformOptions {
             gateway: None,
             gateways: 1,
             gateway_args: Vec::new(),
-            gateway_seconds: 1,
+            gateway_seconds: 5,
         }
     }
 }

@@ -37,7 +37,6 @@ static POOL: Pool = Pool::new(1, || PlatformOptions {
         .feature_gates(&[("GenericWorkload", true)])
         .runtime_config(&["scheduling.k8s.io/v1beta1=true"]),
     gateway: Some(CONFIGURATION.to_owned()),
-    gateway_seconds: 5,
     ..PlatformOptions::default()
 });
 

@@ -30,7 +30,6 @@ static PLATFORM: Pool = Pool::new(1, || {
     PlatformOptions {
         gateway: Some(configuration),
         apiserver_args: vec![format!("--max-objects-per-namespace={ROOM}")],
-        gateway_seconds: 5,
         ..PlatformOptions::default()
     }
 });

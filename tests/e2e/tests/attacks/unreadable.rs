@@ -19,7 +19,7 @@ const OURS: &str = "system:serviceaccount:evacuation-system:";
 pub(crate) static PLATFORM: Pool = Pool::new(1, || {
     let configuration =
         "apiVersion: gateway.evacuation.dev/v1alpha1\nkind: GatewayConfiguration\ncallers: []\n".to_owned();
-    PlatformOptions { gateway: Some(configuration), gateway_seconds: 5, ..PlatformOptions::default() }
+    PlatformOptions { gateway: Some(configuration), ..PlatformOptions::default() }
 });
 
 /// Writes what no version of the server can decode in the place of an object of the scene.

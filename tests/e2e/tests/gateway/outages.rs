@@ -1,28 +1,26 @@
-//! Faults: a call passes within the second of the kube-apiserver, and what passed unasked is named.
+//! Faults: a call passes within the seconds of its webhook, and what passed unasked is named.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use evacuation_e2e::{PlatformOptions, PodSpec, Pool, Scene, scene::refused};
 use kube::api::EvictParams;
 
-use crate::stage::{FAULT, Stage, options};
+use crate::stage::{Stage, options};
 
-/// Platforms that a test disturbs.
-static POOL: Pool = Pool::new(1, options);
+/// Platforms that a test disturbs, with the shipped second.
+static POOL: Pool = Pool::new(1, || PlatformOptions { gateway_seconds: 1, ..options() });
 
 async fn stage(prefix: &str) -> Stage {
     Stage::of(Scene::from_pool(prefix, &POOL)).await
 }
 
-/// Evicts the pod, which must pass within [`FAULT`].
+/// Evicts the pod. The first try must pass.
 async fn evicts(stage: &Stage, pod: &str) {
-    let began = Instant::now();
     stage.pods.api().evict(pod, &EvictParams::default()).await.unwrap();
-    assert!(began.elapsed() < FAULT, "{:?}", began.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_gateway_a_call_passes_within_a_second_and_the_controller_names_it() {
+async fn without_the_gateway_a_call_passes_and_the_controller_names_it() {
     let stage = stage("nogateway").await;
     for name in ["stopped", "frozen"] {
         stage.app_pod(name, PodSpec::watching()).await;
@@ -63,7 +61,7 @@ async fn without_the_evacuation_api_a_call_passes_and_an_event_and_a_metric_name
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_a_frozen_evacuation_api_a_call_passes_within_a_second() {
+async fn with_a_frozen_evacuation_api_a_call_passes_and_an_event_names_it() {
     let stage = stage("frozenapi").await;
     stage.app_pod("app", PodSpec::watching()).await;
     stage.platform().apiserver().pause().unwrap();
@@ -90,7 +88,7 @@ async fn a_call_waits_for_a_slow_evacuation_api_as_long_as_the_webhook_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_store_a_call_passes_within_a_second() {
+async fn without_the_store_a_call_passes_and_an_event_names_it() {
     let stage = stage("nostore").await;
     stage.app_pod("app", PodSpec::watching()).await;
     stage.platform().etcd().unwrap().pause().unwrap();

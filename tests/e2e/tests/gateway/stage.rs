@@ -1,6 +1,6 @@
 //! A namespace and a node behind the gateway.
 
-use std::{ops::Deref, process::Command, time::Duration};
+use std::{ops::Deref, process::Command};
 
 use controlplane::{Output, eventually, output_of};
 use evacuation_api::Evacuation;
@@ -172,6 +172,3 @@ pub(crate) fn assert_has(text: &str, parts: &[&str]) {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
 }
-
-/// Maximum time of a call that passes because of a fault. The kube-apiserver waits for a second.
-pub(crate) const FAULT: Duration = Duration::from_millis(1900);

@@ -79,6 +79,7 @@ pub(crate) async fn run() -> anyhow::Result<Vec<Row>> {
     let options = PlatformOptions {
         control_plane: ControlPlane::builder().nodes(10),
         gateway: Some(CONFIGURATION.to_owned()),
+        gateway_seconds: 1,
         ..PlatformOptions::default()
     };
     let platform = Platform::start(options).await?;
