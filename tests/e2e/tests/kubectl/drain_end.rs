@@ -3,9 +3,9 @@
 use controlplane::Signal;
 use evacuation_client::{Answer, End};
 use evacuation_e2e::PodSpec;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
-    ResourceExt,
+    Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::json;
@@ -80,6 +80,34 @@ async fn at_the_deadline_a_pod_that_refuses_under_wait_is_evicted_all_the_same()
         evacuate(&desk, &node, &["--force", "--on-refusal=wait", "--deadline=15s", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_has(&output.stdout, &["db-0: Refused", "db-0: Evacuated"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_node_that_registers_again_ends_it_with_code_2_and_its_pod_runs_on_unasked() {
+    let desk = Desk::new("drainanew").await;
+    let nodes: [String; 2] = std::array::from_fn(|number| format!("{}-{number}", desk.namespace()));
+    for node in &nodes {
+        desk.control_plane().add_node(node, &[]).await.unwrap();
+    }
+    let first = desk.pods.create("first", &PodSpec::watching().on(&nodes[0])).await.unwrap();
+    let later = desk.pods.create("later", &PodSpec::watching().on(&nodes[1])).await.unwrap();
+    let flags = ["evacuate", "node", &nodes[0], &nodes[1], "--force", "--max-parallel=1"];
+    let draining = desk.start_in_cluster(&flags);
+    draining.wait_for_log(PATIENCE, "first: Asking").await.unwrap();
+    // Kubernetes removes the pods of a node that is gone for 40 s. This one is not.
+    let api: Api<Node> = Api::all(desk.admin());
+    api.delete(&nodes[1], &DeleteParams::default()).await.unwrap();
+    desk.control_plane().add_node(&nodes[1], &[]).await.unwrap();
+
+    let _app = desk.answers(&first, Answer::accept()).await;
+    let status = draining.wait(PATIENCE).await.unwrap();
+    let log = draining.log().unwrap();
+    assert_eq!(status.code(), Some(2), "{status:?} {log}");
+    assert_has(&log, &["first: Evacuated", "another node took its name", &nodes[1]]);
+    assert_eq!(desk.count().await, 1, "no app of the other node was asked");
+    let pod = desk.pods.api().get("later").await.unwrap();
+    assert_eq!((pod.uid(), pod.metadata.deletion_timestamp), (later.uid(), None));
+    assert!(!cordoned(&desk, &nodes[1]).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
