@@ -182,8 +182,9 @@ pub struct ResponderStatus {
     /// Time at which it became Active. Server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_time: Option<Timestamp>,
-    /// Time at which its first question reached its endpoint: `timeoutSeconds` counts from then. Only for a
-    /// responder with `http` or `service`. Server, when the controller reports the delivery.
+    /// Time at which its first question reached its endpoint: `timeoutSeconds` and `maxDelaySeconds` count
+    /// from then. Only for a responder with `http` or `service`. Server, when the controller reports the
+    /// delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_time: Option<Timestamp>,
     /// Time of the first question that could not reach its endpoint: `timeoutSeconds` counts from then, until

@@ -9,7 +9,7 @@ use evacuation_api::{
     ResponderState, ResponderStatus, SELF_RESPONDER,
 };
 
-use super::{AnswerError, DelayBound};
+use super::{AnswerError, DelayBound, expiry::delays_end};
 use crate::{
     policy::{forced, next_forcing, policy_at},
     status::finished_reason,
@@ -26,9 +26,10 @@ pub const MIN_ENDPOINT_DELAY_SECONDS: i64 = 10;
 ///
 /// Only the Active responder's answer is taken. An Accept binds: a Delay or Refuse after it is an error. The
 /// same Accept again is not an error, even when the controller has asked the next responder. A Delay is
-/// granted up to the next Evict or Delete deadline, and up to `activeTime` plus the maximum total delay, in
-/// whole seconds. One of an endpoint lasts at least [`MIN_ENDPOINT_DELAY_SECONDS`] where these allow it. A
-/// renewal replaces the rest of the old delay. Times are `now`, the server's.
+/// granted up to the next Evict or Delete deadline, and up to the maximum total delay after `activeTime`, or
+/// after `askedTime` of an endpoint, in whole seconds. One of an endpoint lasts at least
+/// [`MIN_ENDPOINT_DELAY_SECONDS`] where these allow it. A renewal replaces the rest of the old delay. Times
+/// are `now`, the server's.
 pub fn answer(
     evacuation: &Evacuation,
     response: &EvacuationResponseSpec,
@@ -158,9 +159,11 @@ fn delay_bound(
     policy: &Policy,
     now: DateTime<Utc>,
 ) -> (DateTime<Utc>, DelayBound) {
-    let since = responder.active_time.map_or(now, |time| time.0);
     let seconds = responder.max_delay_seconds;
-    let total = (after(since, seconds), DelayBound::MaxDelay { seconds });
+    // An answer to the first question may arrive before its delivery is recorded.
+    let is_recorded = !responder.is_pushed() || responder.asked_time.is_some();
+    let end = delays_end(responder).filter(|_| is_recorded).unwrap_or_else(|| after(now, seconds));
+    let total = (end, DelayBound::MaxDelay { seconds });
     match forced(policy).or_else(|| next_forcing(policy)) {
         Some(deadline) if deadline.time.0 < total.0 || deadline.reached => {
             // One that was reached leaves nothing, even when the clock has gone back since.

@@ -30,12 +30,18 @@ pub(crate) fn is_unreachable(responder: &ResponderStatus) -> bool {
     responder.is_pushed() && responder.asked_time.is_none() && responder.unreachable_time.is_some()
 }
 
+/// End of all delays of a responder together: its longest total delay after the first question that reached
+/// its endpoint. A responder that watches can read the question since it is Active.
+pub(crate) fn delays_end(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
+    let asked = responder.asked_time.filter(|_| responder.is_pushed());
+    asked.or(responder.active_time).map(|since| after(since.0, responder.max_delay_seconds))
+}
+
 /// Latest time at which an endpoint that asked for time expires, however late its reminder was: its longest
 /// total delay, and the shortest one for the answer to a reminder.
 pub(crate) fn longest_end(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
-    let total = responder.active_time.map(|since| after(since.0, responder.max_delay_seconds));
     let until = responder.delay_until.map(|until| until.0);
-    Some(after(total.max(until)?, MIN_ENDPOINT_DELAY_SECONDS))
+    Some(after(delays_end(responder).max(until)?, MIN_ENDPOINT_DELAY_SECONDS))
 }
 
 /// Time until which the delay of an endpoint holds although nobody reminds it.

@@ -101,6 +101,22 @@ fn a_delay_ends_with_the_longest_total_delay() {
     assert!(!error.is_conflict());
 }
 
+#[test]
+fn the_total_delay_of_an_endpoint_counts_from_the_first_question_that_reached_it() {
+    // The controller was away for an hour, or the endpoint was out of reach.
+    for asked in [None, Some(at(3600).into())] {
+        let mut e = asking();
+        let responder = &mut e.status.as_mut().unwrap().responders.as_mut().unwrap()[0];
+        responder.http = Some(HttpEndpoint { port: 8080, path: None, allow_host_network: None });
+        responder.asked_time = asked;
+        let (_, reply) = give(&mut e, &delay(3600), 3600).unwrap();
+        assert_eq!((reply.granted_seconds, reply.message), (Some(3600), None), "{asked:?}");
+        let (_, reply) = give(&mut e, &delay(3600), 7190).unwrap();
+        assert_eq!(reply.granted_seconds, Some(10), "a renewal does not begin anew: {asked:?}");
+        assert_eq!(give(&mut e, &delay(10), 7200).unwrap_err().cause(), "DelayExhausted", "{asked:?}");
+    }
+}
+
 fn deadline(seconds: i64, action: DeadlineAction) -> Requester {
     Requester { deadline: Some(at(seconds).into()), at_deadline: Some(action), ..requester("a.b/r") }
 }
