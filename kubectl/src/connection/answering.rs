@@ -128,16 +128,16 @@ impl Answering {
 
     /// Says once for each outage that a server does not answer.
     async fn announce(&self, server: Server, last: &Mutex<Option<Failure>>) {
-        let (server, cause) = {
+        let (server, deed) = {
             let last = last.lock().unwrap_or_else(PoisonError::into_inner);
-            (last.as_ref().map_or(server, |failure| failure.server(server)), last.as_ref().map(Failure::text))
+            (last.as_ref().map_or(server, |failure| failure.server(server)), last.as_ref().map(Failure::deed))
         };
         if self.outages.is_known(server) {
             return;
         }
-        let cause = cause.unwrap_or_else(|| format!("no reply for {} s", SILENCE.as_secs()));
+        let deed = deed.unwrap_or_else(|| format!("does not answer (no reply for {} s)", SILENCE.as_secs()));
         let diagnosis = self.diagnosis(server).await;
-        self.outages.begin(diagnosis.server(server), diagnosis.line(server, &cause, &self.cluster));
+        self.outages.begin(diagnosis.server(server), diagnosis.line(server, &deed, &self.cluster));
     }
 
     async fn diagnosis(&self, server: Server) -> Diagnosis {

@@ -65,8 +65,8 @@ impl Diagnosis {
         if matches!(self, Self::Unreached) { Server::KubeApiserver } else { silent }
     }
 
-    /// Returns one line that says which server does not answer, why, since when, and where to look.
-    pub(super) fn line(&self, server: Server, cause: &str, cluster: &str) -> String {
+    /// Returns one line that says which server does that, since when it is unavailable, and where to look.
+    pub(super) fn line(&self, server: Server, deed: &str, cluster: &str) -> String {
         let server = self.server(server);
         let name = server.name(cluster);
         match server {
@@ -75,15 +75,13 @@ impl Diagnosis {
                 let since = since.map(|since| format!(", {since}")).unwrap_or_default();
                 let namespace = self.namespace().map(|name| format!("; kubectl get pods -n {name}"));
                 format!(
-                    "{name} does not answer ({cause}){since}. Look at: kubectl get apiservice {}{}",
+                    "{name} {deed}{since}. Look at: kubectl get apiservice {}{}",
                     api_service(),
                     namespace.unwrap_or_default()
                 )
             }
             Server::KubeApiserver => {
-                format!(
-                    "{name} does not answer ({cause}). Look at: kubectl config view --minify; kubectl version"
-                )
+                format!("{name} {deed}. Look at: kubectl config view --minify; kubectl version")
             }
         }
     }
@@ -155,7 +153,11 @@ mod tests {
 
     #[test]
     fn the_line_names_the_server_the_cause_the_time_and_the_place_to_look_at() {
-        let line = diagnosis().line(Server::EvacuationApi, "503: service unavailable", "https://c");
+        let line = diagnosis().line(
+            Server::EvacuationApi,
+            "does not answer (503: service unavailable)",
+            "https://c",
+        );
         let (before, after) = line.split_once(" for ").unwrap();
         assert_eq!(before, "the evacuation API does not answer (503: service unavailable), unavailable");
         let (_, after) = after.split_once(" (").unwrap();

@@ -144,8 +144,17 @@ impl Failure {
         }
     }
 
-    /// Returns the cause in a few words.
-    pub(super) fn text(&self) -> String {
+    /// Returns what the server does, and the cause in a few words.
+    pub(super) fn deed(&self) -> String {
+        match self {
+            Self::Unavailable { code: StatusCode::TOO_MANY_REQUESTS, .. } => {
+                format!("has no room for the request ({})", self.text())
+            }
+            _ => format!("does not answer ({})", self.text()),
+        }
+    }
+
+    fn text(&self) -> String {
         match self {
             Self::Unavailable { code, text, .. } if text.is_empty() => code.to_string(),
             Self::Unavailable { code, text, .. } => format!("{}: {text}", code.as_u16()),
@@ -168,7 +177,7 @@ impl Failure {
         let message = if matches!(self, Self::NotServed) {
             diagnosis.not_served(cluster)
         } else {
-            let line = diagnosis.line(self.server(asked), &self.text(), cluster);
+            let line = diagnosis.line(self.server(asked), &self.deed(), cluster);
             match (is_write, self.was_not_received()) {
                 (false, _) => line,
                 (true, true) => format!("nothing was written, because {line}"),

@@ -15,6 +15,7 @@ use super::*;
 const LIMIT: Duration = Duration::from_secs(20);
 const EMPTY: &str = r#"{"metadata":{},"items":[]}"#;
 const UNREACHED: &str = "service unavailable\n";
+const BUSY: &str = r#"{"status":"Failure","message":"later","reason":"TooManyRequests","code":429}"#;
 
 /// A reply of the test's server.
 type Reply = Result<(u16, &'static str, &'static str), io::ErrorKind>;
@@ -112,6 +113,7 @@ async fn the_line_of_an_outage_goes_when_the_server_answers_again() {
 async fn a_write_is_repeated_only_while_the_server_cannot_have_received_it() {
     let never = "nothing was written, because the evacuation API does not answer";
     let perhaps = "it may have been carried out, but the evacuation API does not answer";
+    let busy = "nothing was written, because the evacuation API has no room for the request (429: later).";
     let broken = "it may have been carried out, but the kube-apiserver https://c does not answer";
     for (reply, repeated, expected) in [
         (Ok((503, "text/plain", UNREACHED)), true, never),
@@ -119,9 +121,10 @@ async fn a_write_is_repeated_only_while_the_server_cannot_have_received_it() {
         (Ok((503, "text/plain", "error trying to reach service: EOF")), false, perhaps),
         (Ok((503, "application/json", r#"{"message":"etcd","reason":"x","code":503}"#)), false, perhaps),
         (Ok((504, "application/json", "{}")), false, perhaps),
+        (Ok((429, "application/json", BUSY)), true, busy),
         (Err(io::ErrorKind::ConnectionRefused), true, "nothing was written"),
         (Err(io::ErrorKind::ConnectionReset), false, broken),
-    ] as [(Reply, bool, &str); 7]
+    ] as [(Reply, bool, &str); 8]
     {
         let stage = stage(move |_| reply);
         let error = stage.create().await;
