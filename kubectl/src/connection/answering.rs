@@ -11,9 +11,10 @@ use std::{
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use bytes::Bytes;
 use futures::future::{BoxFuture, Either, select};
-use http::{Method, Request, Response, request::Parts};
+use http::{Method, Request, Response, header::CONTENT_TYPE, request::Parts};
 use http_body_util::BodyExt;
 use kube::client::{Body, Client};
+use machinery_client::without_managed_fields;
 use tokio::time::{Instant, sleep, timeout_at};
 use tower::{BoxError, Service};
 
@@ -123,6 +124,10 @@ impl Answering {
         }
         let (head, body) = reply.into_parts();
         let body = body.collect().await.map_err(Failure::of_error)?.to_bytes();
+        let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        // Whoever may change an object can write managed fields that no typed decoder reads.
+        let is_json = kind.is_some_and(|kind| kind.starts_with("application/json"));
+        let body = if is_json { without_managed_fields(&body).into() } else { body };
         Ok(Response::from_parts(head, Body::from(body)))
     }
 

@@ -150,6 +150,14 @@ async fn an_object_that_does_not_exist_is_no_outage() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn managed_fields_that_nobody_can_read_hide_no_pod() {
+    let pods = r#"{"metadata":{},"items":[{"metadata":{"name":"p","managedFields":[{"time":"never"}]}}]}"#;
+    let stage = stage(move |_| Ok((200, "application/json", pods)));
+    let api: Api<Pod> = Api::default_namespaced(stage.client.clone());
+    assert_eq!(api.list(&ListParams::default()).await.unwrap().items.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kube_apiserver_that_hangs_is_named_in_place_of_the_evacuation_api() {
     let silent = std::future::pending::<Result<Response<Body>, BoxError>>;
     let service = tower::service_fn(move |_: Request<Body>| silent());
