@@ -116,6 +116,7 @@ fn silence(pods: &[&Tracked]) -> Vec<String> {
     }
     let text = |(cause, count): (Unheard, usize)| match cause {
         Unheard::Silent(seconds) => format!("{count} after {seconds} s of silence"),
+        Unheard::NoValidAnswer => format!("{count} without a valid answer"),
         Unheard::Unreachable => format!("{count} unreachable"),
         Unheard::NotAsked => format!("{count} without a running container"),
     };
@@ -192,6 +193,14 @@ mod tests {
         pods.extend((0..16).map(|_| gone(false)));
         let text = said(&json!({"total": 20, "gone": 17}), &pods);
         assert_eq!(text, "17 gone, 1 after 60 s of silence, 3 blocked by budget shop/db");
+    }
+
+    #[test]
+    fn a_pod_whose_app_gave_no_valid_answer_is_not_called_silent() {
+        let mut broken = gone(true);
+        broken.unanswered[0].cause = Unheard::NoValidAnswer;
+        let text = said(&json!({"total": 2, "gone": 2}), &[gone(true), broken]);
+        assert_eq!(text, "2 gone, 1 after 60 s of silence, 1 without a valid answer");
     }
 
     #[test]

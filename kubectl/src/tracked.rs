@@ -58,6 +58,8 @@ pub(crate) enum Unheard {
     Unreachable,
     /// It was silent for so many seconds.
     Silent(i64),
+    /// None of its replies counted.
+    NoValidAnswer,
 }
 
 impl Tracked {
@@ -152,14 +154,13 @@ impl Unanswered {
     /// Returns the responder and the reason in words.
     pub(crate) fn text(&self) -> String {
         match (self.cause, &self.problem) {
-            (Unheard::Silent(_) | Unheard::Unreachable, Some(problem)) => {
-                format!("responder {}: {problem}", self.responder)
-            }
+            (Unheard::NotAsked, _) => format!("responder {} could not be asked", self.responder),
+            (_, Some(problem)) => format!("responder {}: {problem}", self.responder),
             (Unheard::Silent(seconds), None) => {
                 format!("responder {} was silent for {seconds} s", self.responder)
             }
             (Unheard::Unreachable, None) => format!("responder {} could not be reached", self.responder),
-            (Unheard::NotAsked, _) => format!("responder {} could not be asked", self.responder),
+            (Unheard::NoValidAnswer, None) => format!("responder {} gave no valid answer", self.responder),
         }
     }
 }
@@ -192,6 +193,8 @@ fn unanswered(responder: &ResponderStatus, status: &EvacuationStatus) -> Option<
             let cut = forced.zip(expiry).is_some_and(|(forced, expiry)| forced < expiry);
             let cause = if is_unreachable {
                 Unheard::Unreachable
+            } else if responder.message.as_deref().is_some_and(|text| text.starts_with(NO_VALID_ANSWER)) {
+                Unheard::NoValidAnswer
             } else {
                 Unheard::Silent(responder.timeout_seconds)
             };
@@ -318,8 +321,15 @@ mod tests {
             let status = json!({
                 "responders": [responder(&fields)], "policy": {"onRefusal": "Wait", "deadlines": deadlines},
             });
-            let texts: Vec<_> = tracked(&status).unanswered.iter().map(Unanswered::text).collect();
+            let unanswered = tracked(&status).unanswered;
+            let texts: Vec<_> = unanswered.iter().map(Unanswered::text).collect();
             assert_eq!(texts, expected, "{fields} {deadlines}");
+            let is_broken = texts.iter().any(|text| text.contains("no valid answer"));
+            assert_eq!(
+                unanswered.iter().any(|one| one.cause == Unheard::NoValidAnswer),
+                is_broken,
+                "{texts:?}"
+            );
         }
     }
 
