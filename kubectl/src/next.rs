@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{Answer, DeadlineAction, Evacuation, ResponderState};
-use evacuation_protocol::{continues_by, counted_deletion, is_finished, left_to_callers_until, state_word};
+use evacuation_protocol::{
+    asked_again_at, continues_by, counted_deletion, is_finished, left_to_callers_until, state_word,
+};
 use serde_json::{Value, json};
 
 use crate::moment::Now;
@@ -39,9 +41,8 @@ impl Next {
         let status = evacuation.status.as_ref().filter(|status| !is_finished(status))?;
         let active = status.responders.iter().flatten().find(|r| r.state == ResponderState::Active);
         let answer = active.and_then(|responder| responder.answer);
-        let again =
-            active.filter(|_| answer == Some(Answer::Refuse)).and_then(|responder| responder.retry_time);
-        let again = again.map(|time| Self { time: time.0, step: Step::AsksAgain });
+        let again = active.filter(|_| answer == Some(Answer::Refuse)).and_then(asked_again_at);
+        let again = again.map(|time| Self { time, step: Step::AsksAgain });
         let passes_at = counted_deletion(evacuation).map(|deletion| deletion.passes_at);
         let left_until = left_to_callers_until(evacuation);
         let next = continues_by(evacuation).map(|time| {
@@ -190,6 +191,10 @@ mod tests {
         let object = json!({"pod": "shop/db-0", "time": "2026-11-20T22:10:26Z", "act": "AsksAgain"});
         assert_eq!(next.object(Some("shop/db-0")), object);
         assert_eq!(Next::of(&asked(&refused, None)), None);
+        let mut endpoint = refused.clone();
+        endpoint["http"] = json!({"port": 8080});
+        let next = Next::of(&asked(&endpoint, None)).unwrap();
+        assert_eq!(next.text(now).unwrap(), "at 22:01:01Z (in 35 s): may be asked again");
 
         now.led = false;
         let next = Next::of(&asked(&json!({}), None)).unwrap();

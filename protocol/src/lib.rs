@@ -63,9 +63,9 @@ pub use eviction_request::{
     invalid_request, plan_eviction,
 };
 pub use negotiation::{
-    ASK_ENDPOINT_AGAIN_SECONDS, Act, Attempt, Decision, Delivered, NO_VALID_ANSWER, NOT_ASKED, NOT_REACHED,
-    OUTAGE_GRACE_SECONDS, Push, TERMINATING_MARGIN_SECONDS, World, active_answer, continues_by,
-    current_responder, decide, deleted_despite, left_to_callers_until, state_word,
+    Act, Attempt, Decision, Delivered, NO_VALID_ANSWER, NOT_ASKED, NOT_REACHED, OUTAGE_GRACE_SECONDS, Push,
+    TERMINATING_MARGIN_SECONDS, World, active_answer, continues_by, current_responder, decide,
+    deleted_despite, left_to_callers_until, state_word,
 };
 pub use outage::{
     Hold, LEADERLESS, LeaseAge, NO_CONTROLLER, Opening, Outage, OutageCause, Proof, Reachability, Recorded,
@@ -85,8 +85,8 @@ pub use requesters::{
 };
 pub use responders::{
     ACKNOWLEDGEMENT_SECONDS, AnswerError, DelayBound, MIN_ENDPOINT_DELAY_SECONDS, NODE_UNREACHABLE,
-    PackedSelector, Registered, answer, asked_responders, awaits_acknowledgement, fix_responders,
-    may_have_stopped, question, registered_responders, room, selects,
+    PackedSelector, Registered, answer, asked_again_at, asked_responders, awaits_acknowledgement,
+    fix_responders, may_have_stopped, question, registered_responders, room, selects,
 };
 pub use rule::{RejectedDrain, RuleAct, RulePlan, RuleWorld, at_deadline, owner_rule, plan_rules};
 pub use settings::NegotiationSettings;

@@ -21,7 +21,6 @@ pub use self::{
     expectation::continues_by,
     left_to_callers::left_to_callers_until,
     progress::{active_answer, current_responder, deleted_despite, state_word},
-    pushing::ASK_ENDPOINT_AGAIN_SECONDS,
     step::TERMINATING_MARGIN_SECONDS,
     world::{Attempt, Delivered, World},
 };

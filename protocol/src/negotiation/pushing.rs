@@ -4,14 +4,7 @@ use chrono::{DateTime, Utc};
 use evacuation_api::{Answer, ResponderStatus, ReviewAction};
 
 use super::{Act, Delivered, Push, step::Step};
-use crate::{
-    responders::{longest_end, reminder_period},
-    time::after,
-};
-
-/// Seconds after which an endpoint that refused is asked again, where its answer has no `retryAfterSeconds`:
-/// it cannot speak by itself.
-pub const ASK_ENDPOINT_AGAIN_SECONDS: i64 = 60;
+use crate::responders::{asked_again_at, longest_end, reminder_period};
 
 impl Step<'_> {
     /// Pushes the question that is due to the Active responder, or wakes when one is due.
@@ -56,10 +49,7 @@ fn question_due(responder: &ResponderStatus) -> Option<(ReviewAction, DateTime<U
             let until = responder.delay_until?.0;
             Some((ReviewAction::Remind, until.checked_sub_signed(reminder_period(responder)?)?))
         }
-        Some(Answer::Refuse) => {
-            let usual = || Some(after(responder.answer_time?.0, ASK_ENDPOINT_AGAIN_SECONDS));
-            Some((ReviewAction::Remind, responder.retry_time.map(|time| time.0).or_else(usual)?))
-        }
+        Some(Answer::Refuse) => Some((ReviewAction::Remind, asked_again_at(responder)?)),
         Some(Answer::Accept) => None,
     }
 }

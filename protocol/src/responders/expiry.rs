@@ -6,6 +6,17 @@ use evacuation_api::{Answer, ResponderStatus};
 use super::answer::MIN_ENDPOINT_DELAY_SECONDS;
 use crate::time::after;
 
+/// Seconds after which an endpoint that refused is asked again, where its answer has no `retryAfterSeconds`:
+/// it cannot speak by itself.
+const ASK_ENDPOINT_AGAIN_SECONDS: i64 = 60;
+
+/// Time from which a responder that refused may be asked again. `None` for one that watches and named none.
+pub fn asked_again_at(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
+    let usual = responder.answer_time.filter(|_| responder.is_pushed());
+    let usual = usual.map(|time| after(time.0, ASK_ENDPOINT_AGAIN_SECONDS));
+    responder.retry_time.map(|time| time.0).or(usual)
+}
+
 /// Time at which an Active responder expires by its own times: its timeout, or the end of its delay. The
 /// silence of a pushed responder counts from the first delivered question, so one that was not asked yet does
 /// not expire.

@@ -23,6 +23,7 @@ pub use self::{
     activation::{NODE_UNREACHABLE, fix_responders},
     answer::{MIN_ENDPOINT_DELAY_SECONDS, answer},
     answer_error::{AnswerError, DelayBound},
+    expiry::asked_again_at,
     pace::{may_have_stopped, room},
     question::question,
     registration::{Registered, registered_responders},

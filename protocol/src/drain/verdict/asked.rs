@@ -183,6 +183,11 @@ impl Ask<'_> {
             (None, Some(time)) => {
                 format!("wait until the responder may be asked again at {}; or {overrule}", text::time(time))
             }
+            (None, None) if active.is_pushed() => {
+                format!(
+                    "the responder is asked again every minute, and must change its answer; or {overrule}"
+                )
+            }
             (None, None) => format!("the responder must change its answer; or {overrule}"),
         };
         let since = active.answer_time.map_or(self.now, |time| time.0);

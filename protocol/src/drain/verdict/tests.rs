@@ -171,6 +171,21 @@ fn a_refusal_or_a_rejection_is_not_stuck_for_a_pod_that_ends_by_itself() {
 }
 
 #[test]
+fn a_refusal_of_an_endpoint_says_that_it_is_asked_again() {
+    let refusing = pod(json!({}));
+    for (evacuation, expected) in [
+        (pushed(), "what helps: the responder is asked again every minute, and must change its answer; or "),
+        (asking(), "what helps: the responder must change its answer; or "),
+    ] {
+        let refused = answered(evacuation, Answer::Refuse, None);
+        let judgement = judge(&drained(&refusing, Standing::Asked(&refused)), at(1000));
+        assert_eq!(line(&judgement), "Refused Refused Evacuation/e stuck 10 -");
+        let helps = judgement.blocker.unwrap().message;
+        assert!(helps.contains(expected), "{helps}");
+    }
+}
+
+#[test]
 fn an_eviction_that_is_rejected_or_ignored_is_stuck() {
     let healthy = pod(json!({}));
     let rejected = |requesters| blocked(evacuation_for(requesters), "EvictionRejected", "denied");
