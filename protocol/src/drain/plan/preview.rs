@@ -80,9 +80,22 @@ pub fn preview(drain: &NodeEvacuation, sight: &DrainSight, now: DateTime<Utc>) -
     status.message = Some(truncated(&format!("{}{rounds}", message(&planned, held))));
     nodes::tell_omitted(&mut status);
     status.plan_omitted = count(planned.len().saturating_sub(MAX_PLANNED_PODS));
-    planned.truncate(MAX_PLANNED_PODS);
-    status.plan = planned;
+    status.plan = bounded(planned);
     status
+}
+
+/// Returns the pods that are listed. Of too many, those come first by which a node cannot be drained: one
+/// refused pod of each node, and then the other refused ones.
+fn bounded(mut planned: Vec<PlannedPod>) -> Vec<PlannedPod> {
+    if planned.len() > MAX_PLANNED_PODS {
+        let mut named = BTreeSet::new();
+        planned.sort_by_cached_key(|pod| {
+            let is_refused = pod.act == PlannedAct::Refuse;
+            (!is_refused || !named.insert(pod.node.clone()), !is_refused)
+        });
+        planned.truncate(MAX_PLANNED_PODS);
+    }
+    planned
 }
 
 fn is_on(pod: &Pod, node: &DrainedNode) -> bool {

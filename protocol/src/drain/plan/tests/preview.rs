@@ -125,6 +125,32 @@ fn a_plan_tells_of_cordoned_and_missing_nodes_and_is_bounded() {
 }
 
 #[test]
+fn a_plan_of_too_many_pods_names_each_node_with_a_pod_that_is_refused() {
+    let scratch = json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}});
+    let mut cluster = Cluster::new(&["a", "b", "c"]);
+    for (node, pods, more) in [
+        ("a", evacuation_api::MAX_PLANNED_PODS, &json!({})),
+        ("b", evacuation_api::MAX_PLANNED_PODS, &scratch),
+        ("c", 1, &scratch),
+    ] {
+        for number in 0..pods {
+            cluster.add_pod(node, &format!("{node}{number}"), more);
+        }
+    }
+    let pods = cluster.pods.into_iter().map(|(node, mut pod)| {
+        pod.spec.get_or_insert_default().node_name = Some(node);
+        pod
+    });
+    let sight = DrainSight { nodes: cluster.nodes, pods: pods.collect(), ..DrainSight::default() };
+    let status = preview(&drain(json!({"nodes": {"names": ["a", "b", "c"]}})), &sight, at(0));
+    let refused = status.plan.iter().filter(|pod| pod.act == PlannedAct::Refuse);
+    let nodes: BTreeSet<_> = refused.map(|pod| pod.node.as_str()).collect();
+    assert_eq!(nodes, ["b", "c"].into());
+    let omitted = i32::try_from(evacuation_api::MAX_PLANNED_PODS).unwrap() + 1;
+    assert_eq!((status.plan.len(), status.plan_omitted), (evacuation_api::MAX_PLANNED_PODS, omitted));
+}
+
+#[test]
 fn a_plan_tells_in_how_many_rounds_the_pods_of_a_budget_go() {
     let pods: Vec<String> = (0..5).map(|number| format!("p{number}")).collect();
     let labels = json!({"metadata": {"labels": {"app": "db"}}});
