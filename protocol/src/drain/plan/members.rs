@@ -44,9 +44,10 @@ impl Member<'_, '_> {
         matches!(self.standing, Standing::Refused(_))
     }
 
-    /// Returns true for a pod that was asked or leaves.
+    /// Returns true for a pod that was asked or leaves, also one that the drain would not move.
     pub(super) fn is_in_progress(&self) -> bool {
         matches!(self.standing, Standing::Asked(_) | Standing::Leaving)
+            || self.seen.pod.metadata.deletion_timestamp.is_some()
     }
 
     /// Returns true for a pod whose owner puts its pods on the node again and again.

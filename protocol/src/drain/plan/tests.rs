@@ -245,6 +245,40 @@ fn a_pod_that_the_rules_refuse_stays_and_holds_up_no_other() {
 }
 
 #[test]
+fn a_refused_pod_that_somebody_deletes_is_waited_for_past_the_deadline() {
+    let (mut cluster, mut drain) =
+        (Cluster::new(&["a"]), drain(json!({"requester": {"deadlineSeconds": 60}})));
+    cluster.add_pod("a", "bare", &json!({"metadata": {"ownerReferences": []}}));
+    assert_eq!(cluster.begun(&mut drain), [] as [&str; 0]);
+    cluster.pods[0].1.metadata.deletion_timestamp = Some(condition_time(at(85)));
+    cluster.plan(&mut drain, 60);
+    assert_eq!(phases(&drain), [Draining]);
+    cluster.pods.clear();
+    cluster.plan(&mut drain, 85);
+    assert_eq!(phases(&drain), [Drained]);
+}
+
+#[test]
+fn a_pod_that_was_left_alone_and_that_somebody_deletes_is_waited_for() {
+    let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({})));
+    for pod in ["p", "q"] {
+        cluster.add_pod("a", pod, &json!({}));
+    }
+    assert_eq!(cluster.begun(&mut drain), ["ask p", "ask q"]);
+    cluster.ask(&drain, "p");
+    cluster.ask(&drain, "q");
+    cluster.plan(&mut drain, 1);
+    cluster.cancel("p");
+    cluster.cancel("q");
+    cluster.pods[0].1.metadata.deletion_timestamp = Some(condition_time(at(30)));
+    cluster.plan(&mut drain, 2);
+    assert_eq!(phases(&drain), [Draining]);
+    cluster.pods.remove(0);
+    cluster.plan(&mut drain, 30);
+    assert_eq!(phases(&drain), [Failed], "the other one stays");
+}
+
+#[test]
 fn a_pod_that_the_rules_no_longer_concern_is_not_counted_as_gone() {
     let spec = json!({"pods": {"daemonSets": "Refuse"}});
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(spec));
