@@ -46,8 +46,7 @@ pub(super) fn take_in(status: &mut NodeEvacuationStatus, wanted: &NodeSelection,
 
 /// Returns true when the drain is done with the node that it took in, and that is another one of its name.
 fn was_replaced(known: &DrainedNode, uid: Option<&String>) -> bool {
-    let is_over = matches!(known.phase, DrainedNodePhase::Gone | DrainedNodePhase::Withdrawn);
-    is_over && uid.is_some() && known.uid.as_ref() != uid
+    known.phase.is_final() && uid.is_some() && known.uid.as_ref() != uid
 }
 
 fn missing(name: String) -> DrainedNode {

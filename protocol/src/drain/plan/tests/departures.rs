@@ -174,6 +174,41 @@ fn a_drain_that_follows_its_selector_takes_in_the_node_that_registered_again() {
 }
 
 #[test]
+fn a_drain_that_follows_its_selector_takes_in_a_node_that_registered_again_after_it_was_drained_or_failed() {
+    let labels = json!({"pool": "old"});
+    for expected in [Drained, Failed] {
+        let nodes = json!({"selector": {"matchLabels": labels}, "follow": true});
+        let (mut cluster, mut drain) = (Cluster::default(), drain(json!({"nodes": nodes})));
+        for node in ["a", "b"] {
+            cluster.add_node(node, &labels);
+            cluster.add_pod(node, &format!("on-{node}"), &json!({}));
+        }
+        for second in [0, 1] {
+            cluster.plan(&mut drain, second);
+        }
+        for node in ["a", "b"] {
+            cluster.cordon(node, true, Some("d"));
+        }
+        cluster.plan(&mut drain, 2);
+        for pod in ["on-a", "on-b"] {
+            cluster.ask(&drain, pod);
+        }
+        cluster.plan(&mut drain, 3);
+        match expected {
+            Failed => cluster.cancel("on-a"),
+            _ => cluster.delete_pod("on-a"),
+        }
+        cluster.plan(&mut drain, 4);
+        assert_eq!(phases(&drain), [expected, Draining]);
+        cluster.nodes[0].metadata.uid = Some("later".to_owned());
+        cluster.nodes[0].spec = None;
+        cluster.plan(&mut drain, 5);
+        assert!(matches!(phases(&drain)[0], Pending | Draining), "{expected:?}");
+        assert_eq!(status(&drain).nodes[0].uid.as_deref(), Some("later"));
+    }
+}
+
+#[test]
 fn a_paused_drain_whose_pods_are_all_gone_ends_when_it_goes_on() {
     let (mut cluster, mut drain) = asked(json!({}));
     drain.spec.paused = true;
