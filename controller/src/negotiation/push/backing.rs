@@ -4,30 +4,33 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use kube::api::ObjectList;
 
 use super::{address::check_address, service::ServiceProblem};
 
 /// Label of an EndpointSlice with the name of its Service.
 pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
-/// Maximum number of EndpointSlices of a Service that is asked: each has up to 100 endpoints by default.
-pub(super) const MAX_SLICES: u32 = 100;
 
 /// Fails unless every endpoint of a Service is a pod of its namespace, at an address that may be asked.
 ///
 /// Kubernetes forwards a Service's traffic to whatever its EndpointSlices name. Without this check the author
 /// of an EndpointSlice could send the controller's requests to any address that the controller reaches.
-/// `has_pod` says whether the namespace has a pod of that UID at that address.
+/// `has_pod` says whether the namespace has a pod of that UID at that address. A list that goes on is no
+/// proof: what is not read can name anything.
 pub(super) fn check_backing(
     service: &str,
     namespace: &str,
-    slices: &[EndpointSlice],
+    slices: &ObjectList<EndpointSlice>,
     allowed: &[IpNet],
     has_pod: impl Fn(&str, IpAddr) -> bool,
 ) -> Result<(), ServiceProblem> {
     let foreign =
         |address: &str| ServiceProblem::NotAPod { name: service.to_owned(), address: address.to_owned() };
+    if slices.metadata.continue_.as_ref().is_some_and(|rest| !rest.is_empty()) {
+        return Err(ServiceProblem::TooManySlices(service.to_owned()));
+    }
     let endpoints: Vec<&Endpoint> =
-        slices.iter().flat_map(|slice| slice.endpoints.iter().flatten()).collect();
+        slices.items.iter().flat_map(|slice| slice.endpoints.iter().flatten()).collect();
     if endpoints.is_empty() {
         return Err(ServiceProblem::NoEndpoint(service.to_owned()));
     }
@@ -62,15 +65,21 @@ mod tests {
 
     use super::*;
 
-    fn checked(endpoints: &Value) -> Result<(), String> {
+    fn checked(endpoints: &Value, rest: &str) -> Result<(), String> {
         let slice = json!({"metadata": {"name": "s"}, "addressType": "IPv4", "endpoints": endpoints});
-        let slices = [serde_json::from_value(slice).unwrap()];
+        let slices = json!({"metadata": {"continue": rest}, "items": [slice]});
+        let slices = serde_json::from_value(slices).unwrap();
         let has_pod = |uid: &str, address: IpAddr| {
             [("p1", "10.0.0.1"), ("p2", "169.254.169.254")].contains(&(uid, address.to_string().as_str()))
         };
         check_backing("shop/failover", "shop", &slices, &[], has_pod).map_err(|problem| problem.to_string())
     }
 
+    /// # Attack
+    ///
+    /// - Attacker: a tenant who may write EndpointSlices
+    /// - Act: makes more of them than are read, and points the last one elsewhere
+    /// - Promise: 12
     #[test]
     fn a_service_is_asked_only_when_pods_of_its_namespace_stand_behind_it() {
         let endpoint = |address: &str, target: Value| json!({"addresses": [address], "targetRef": target});
@@ -96,7 +105,9 @@ mod tests {
             ),
         ];
         for (endpoints, expected) in table {
-            assert_eq!(checked(&endpoints), expected, "{endpoints}");
+            assert_eq!(checked(&endpoints, ""), expected, "{endpoints}");
         }
+        let more = "service shop/failover has more than 100 EndpointSlices";
+        assert_eq!(checked(&json!([good]), "the rest").unwrap_err(), more);
     }
 }

@@ -17,10 +17,10 @@ use kube::{Api, Client, ResourceExt, api::ListParams};
 
 use super::{
     address::check_address,
-    backing::{MAX_SLICES, SERVICE_LABEL, check_backing},
+    backing::{SERVICE_LABEL, check_backing},
     course::{Course, PushError},
     relay::relay,
-    service::{service_address, trusting},
+    service::{MAX_SLICES, service_address, trusting},
     tokens::Tokens,
     transport::{Destination, Https, Transport},
 };
@@ -166,7 +166,7 @@ impl Pusher {
         let slices =
             call(format!("list the endpointslices of service {name}"), api.list(&parameters)).await?;
         let has_pod = |uid: &str, address| cluster.has_pod(namespace, uid, address);
-        Ok(check_backing(&name, namespace, &slices.items, &self.allowed, has_pod)?)
+        Ok(check_backing(&name, namespace, &slices, &self.allowed, has_pod)?)
     }
 
     /// Destination of a question to a responder at that address.

@@ -12,6 +12,8 @@ use rustls::{
 
 use super::address::{AddressProblem, check_address};
 
+/// Maximum number of EndpointSlices of a Service that is asked: each has up to 100 endpoints by default.
+pub(super) const MAX_SLICES: u32 = 100;
 /// The Service of the Kubernetes API itself.
 const KUBERNETES: (&str, &str) = ("default", "kubernetes");
 
@@ -48,6 +50,9 @@ pub(crate) enum ServiceProblem {
     /// Nothing stands behind the Service.
     #[error("service {0} has no endpoint")]
     NoEndpoint(String),
+    /// More EndpointSlices than are read stand behind the Service.
+    #[error("service {0} has more than {most} EndpointSlices", most = MAX_SLICES)]
+    TooManySlices(String),
     /// Something else than a pod of the namespace stands behind the Service.
     #[error("service {name} has endpoint {address}, which is no pod of its namespace")]
     NotAPod {
