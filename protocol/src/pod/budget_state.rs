@@ -27,7 +27,7 @@ pub enum BudgetState {
     NotCounted(String),
     /// It expects no pod, because the owner of its pods is scaled to 0.
     ExpectsNone,
-    /// It allows no disruption even when all of its pods are healthy.
+    /// It allows no disruption even when all of its pods are healthy, as far as they exist.
     NeedsAll {
         /// Its limit in words.
         limit: Option<String>,
@@ -59,7 +59,7 @@ impl BudgetState {
             None if expected == 0 => Self::WithoutLimit,
             Some(limit) if expected == 0 && !is_owned => Self::NotCounted(limit),
             Some(_) if expected == 0 => Self::ExpectsNone,
-            limit if desired >= expected => Self::NeedsAll { limit, desired, expected },
+            limit if desired >= expected && !may_grow(budget) => Self::NeedsAll { limit, desired, expected },
             _ => Self::Counted,
         }
     }
@@ -84,6 +84,14 @@ impl BudgetState {
     pub fn has_numbers(&self) -> bool {
         matches!(self, Self::Counted | Self::NeedsAll { .. })
     }
+}
+
+/// Returns true for a budget with a number of pods that must be healthy, of which one is not. It expects the
+/// pods that exist, and their owner may create others when that one is healthy, as a StatefulSet does.
+fn may_grow(budget: &PodDisruptionBudget) -> bool {
+    let has_number =
+        matches!(budget.spec.as_ref().and_then(|s| s.min_available.as_ref()), Some(IntOrString::Int(_)));
+    has_number && budget.status.as_ref().is_some_and(|status| status.current_healthy < status.expected_pods)
 }
 
 /// Returns the condition that says why the disruption controller failed to compute a budget.

@@ -90,6 +90,33 @@ fn a_budget_is_stuck_only_when_no_pod_can_make_room_in_it() {
 }
 
 #[test]
+fn a_number_of_pods_is_judged_by_the_unready_ones_until_those_that_exist_are_healthy() {
+    let healthy = pod(json!({}));
+    // db-2 of three is not created before db-1 is ready again.
+    let two =
+        |healthy| budget(0, healthy, 2, 2, json!({"spec": {"maxUnavailable": null, "minAvailable": 2}}));
+    for (what, budget, unready, expected) in [
+        ("it starts", two(1), starting("db-1"), "Blocked BudgetExhausted PodDisruptionBudget/db slow 0 -"),
+        (
+            "it crashes",
+            two(1),
+            waiting("db-1", "CrashLoopBackOff"),
+            "Blocked ReplacementCrashing Pod/db-1 stuck 0 -",
+        ),
+        (
+            "a limit that counts the owner's replicas",
+            budget(0, 1, 2, 2, json!({})),
+            starting("db-1"),
+            "Blocked BudgetAllowsNone PodDisruptionBudget/db stuck 0 -",
+        ),
+    ] {
+        assert_eq!(line(&held(&healthy, &evicting(), &[budget], &[unready])), expected, "{what}");
+    }
+    let judgement = held(&healthy, &evicting(), &[two(2)], &[]);
+    assert_eq!(line(&judgement), "Blocked BudgetAllowsNone PodDisruptionBudget/db stuck 0 -");
+}
+
+#[test]
 fn a_budget_without_a_limit_is_stuck_and_one_whose_pod_ends_by_itself_is_not() {
     let healthy = pod(json!({}));
     let bare = pod(json!({"metadata": {"ownerReferences": []}}));
