@@ -56,7 +56,7 @@ pub(super) async fn page(client: &Client, name: &str) -> anyhow::Result<Option<P
         drains,
         budgets: seen.budgets.iter().map(|&budget| budget.clone()).collect(),
         judgement: judge(&seen, now),
-        obstacle: surroundings.obstacle(&pod, None, now),
+        obstacle: surroundings.obstacle(&pod, node.as_ref(), now),
         pod,
         evacuation,
     };

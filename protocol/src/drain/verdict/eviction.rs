@@ -68,7 +68,9 @@ fn group(ask: &Ask<'_>) -> Option<Hold> {
     let deadline = next_forcing(&ask.policy).map(|deadline| deadline.time.0);
     match ask.status.reason() {
         Some(BlockedReason::PodGroup) => Some(hold(DrainBlockerReason::PodGroup).expected(deadline)),
-        Some(BlockedReason::Refused) if deadline.is_none() => Some(hold(DrainBlockerReason::Refused).stuck()),
+        Some(BlockedReason::Refused) if deadline.is_none() => {
+            Some(hold(DrainBlockerReason::Refused).stuck().until_it_ends(ask.pod))
+        }
         Some(BlockedReason::Refused) => Some(hold(DrainBlockerReason::Refused).expected(deadline)),
         _ => None,
     }

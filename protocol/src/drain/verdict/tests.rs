@@ -144,9 +144,11 @@ fn an_answer_that_is_waited_for_is_slow_and_a_refusal_stuck_without_an_end() {
 fn a_refusal_or_a_rejection_is_not_stuck_for_a_pod_that_ends_by_itself() {
     let refused = || answered(asking(), Answer::Refuse, None);
     let rejected = || blocked(evacuation_for(vec![requester(DRAIN)]), "EvictionRejected", "denied");
+    let mate = || blocked(evacuation_for(vec![requester(DRAIN)]), "Refused", "pod ns/b refused");
     let lasts = |policy: Option<&str>| pod(json!({"spec": {"restartPolicy": policy}}));
     for (e, slow, stuck) in [
         (refused(), "Refused Refused Evacuation/e slow 10 -", "Refused Refused Evacuation/e stuck 10 -"),
+        (mate(), "Blocked Refused Evacuation/e slow 0 -", "Blocked Refused Evacuation/e stuck 0 -"),
         (
             rejected(),
             "Blocked EvictionRejected Evacuation/e slow 0 -",
