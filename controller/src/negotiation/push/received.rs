@@ -50,11 +50,10 @@ impl Received {
             begins: String::new(),
         };
         let (sent, mut end) = read_bounded(response).await;
-        let body = expanded(sent, reply.coding.as_deref().unwrap_or_default(), MAX_BODY);
-        let body = body.unwrap_or_else(|| {
+        let (body, is_longer) = expanded(sent, reply.coding.as_deref().unwrap_or_default(), MAX_BODY);
+        if is_longer {
             end = Some(ReadError::TooLong);
-            Vec::new()
-        });
+        }
         reply.begins = String::from_utf8_lossy(body.get(..SHOWN).unwrap_or(&body)).into_owned();
         (reply, body, end)
     }
