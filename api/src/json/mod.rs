@@ -42,17 +42,17 @@ impl Json {
         }
     }
 
-    /// Reads the values that a text begins with, one after the other. The rest of the text does not count. An
-    /// empty text has none.
+    /// Reads the values that a text begins with, one after the other. Also returns the rest of the text. An
+    /// empty text has no value.
     ///
     /// # Errors
     ///
     /// Fails when the text does not begin with JSON.
-    pub fn read_row(text: &str) -> Result<Vec<Self>, serde_json::Error> {
-        let values = row(text)?;
+    pub fn read_row(text: &str) -> Result<(Vec<Self>, String), serde_json::Error> {
+        let (values, rest) = row(text)?;
         match values.first() {
             Some(Self::Other(Value::String(inner))) => row(inner),
-            _ => Ok(values),
+            _ => Ok((values, rest)),
         }
     }
 
@@ -106,12 +106,14 @@ impl From<&str> for Json {
     }
 }
 
-/// Reads the values that a text begins with.
-fn row(text: &str) -> Result<Vec<Json>, serde_json::Error> {
+/// Reads the values that a text begins with, and its rest.
+fn row(text: &str) -> Result<(Vec<Json>, String), serde_json::Error> {
     let mended = mended(text);
     let mut values = serde_json::Deserializer::from_str(&mended).into_iter();
     let first: Option<Json> = values.next().transpose()?;
-    Ok(first.into_iter().chain(values.map_while(Result::ok)).collect())
+    let row = first.into_iter().chain(values.by_ref().map_while(Result::ok)).collect();
+    let rest = mended.get(values.byte_offset()..).unwrap_or_default();
+    Ok((row, trimmed(rest).to_owned()))
 }
 
 /// Returns a text without the blanks and byte order marks around it.
@@ -314,11 +316,19 @@ mod tests {
         ] {
             let list = Some(Json::List(vec![Json::Other(1.into())]));
             assert_eq!(Json::read(text).ok() == list, whole, "{text:?}");
-            let row = Json::read_row(text).unwrap_or_default();
+            let (row, _) = Json::read_row(text).unwrap_or_default();
             assert_eq!(row.first() == list.as_ref(), first, "{text:?}");
         }
-        for (text, values) in [("", 0), ("[1] [2]\n3", 3), ("[1][2] x 3", 2), ("\"1 2\" 3", 2), ("\"\"", 0)] {
-            assert_eq!(Json::read_row(text).unwrap().len(), values, "{text:?}");
+        for (text, values, rest) in [
+            ("", 0, ""),
+            ("[1] [2]\n3 ", 3, ""),
+            ("[1][2] x 3", 2, "x 3"),
+            ("[1] [2,] [3]", 1, "[2,] [3]"),
+            ("\"1 2\" 3", 2, ""),
+            ("\"\"", 0, ""),
+        ] {
+            let (row, left) = Json::read_row(text).unwrap();
+            assert_eq!((row.len(), left.as_str()), (values, rest), "{text:?}");
         }
         assert!(Json::read_row("x [1]").is_err());
     }

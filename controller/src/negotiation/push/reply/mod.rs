@@ -28,20 +28,24 @@ const CUT: &str = "…";
 /// Names the field that has no single meaning, and its value.
 pub(crate) fn read_reply(body: &[u8], charset: Option<&str>) -> Result<Option<ReviewResponse>, String> {
     let text = decoded(body, charset);
-    let whole = read_whole(&text);
-    if matches!(whole, Ok(Some(_))) {
-        return whole;
-    }
-    let problem = whole.as_ref().err().map_or("no answer is where one belongs", String::as_str);
-    read_pieces(&text, problem).map_or(whole, |response| Ok(Some(response)))
+    let (whole, rest) = match Json::read_row(&text) {
+        Ok((row, rest)) => (read_row(&row), rest),
+        Err(error) => (Err(error.to_string()), String::new()),
+    };
+    let pieces = match &whole {
+        Ok(Some(found)) => read_pieces(&rest, "more than JSON is between its answers")
+            .filter(|other| care(other.answer) > care(found.answer)),
+        Ok(None) => read_pieces(&text, "no answer is where one belongs"),
+        Err(problem) => read_pieces(&text, problem),
+    };
+    pieces.map_or(whole, |response| Ok(Some(response)))
 }
 
-/// Reads the JSON objects that a text begins with.
-fn read_whole(text: &str) -> Result<Option<ReviewResponse>, String> {
-    let row = Json::read_row(text).map_err(|error| error.to_string())?;
+/// Reads the JSON values that a text begins with.
+fn read_row(row: &[Json]) -> Result<Option<ReviewResponse>, String> {
     let mut objects = Vec::new();
     let mut has_response = false;
-    for value in &row {
+    for value in row {
         let Json::Object(fields) = value else { continue };
         // An answer beside the response counts as well.
         let beside = JsonFields::of(fields);
@@ -329,6 +333,16 @@ mod tests {
         ] {
             let found = read_reply(two.as_bytes(), None).unwrap().unwrap();
             assert_eq!((found.answer, found.message.as_deref()), (Answer::Refuse, Some("no")), "{two}");
+        }
+        let uids = r#""evacuationUid": "e1", "podUid": "p1""#;
+        for (rest, expected) in [
+            (format!(r#"<b>Warning</b>: x {{"response": {{{uids}, "answer": "Refuse"}}}}"#), Answer::Refuse),
+            (format!(r#"{{"response": {{{uids}, "answer": "Delay", "delaySeconds": 9,}}}}"#), Answer::Delay),
+            (format!(r#"<b>Warning</b>: x {{"response": {{{uids}, "answer": "Accept"}}}}"#), Answer::Accept),
+            (r#"<b>Warning</b>: "answer": "Refuse" is not set"#.to_owned(), Answer::Accept),
+        ] {
+            let two = format!("{{\"response\": {{{uids}, \"answer\": \"Accept\"}}}}\n{rest}");
+            assert_eq!(read_reply(two.as_bytes(), None).unwrap().unwrap().answer, expected, "{two}");
         }
     }
 
