@@ -27,8 +27,8 @@ pub(super) struct Marks {
     pub(super) now: Vec<Mark>,
     /// Time at which a condition will have lasted long enough.
     pub(super) next: Option<DateTime<Utc>>,
-    /// The first condition that does not tell since when it is true and has not been seen for long enough,
-    /// and the time at which it will have been.
+    /// Of the conditions that do not tell since when they are true, and that were not seen for long enough,
+    /// the first that will have been, and that time. The others are not remembered.
     pub(super) seen: Option<(Mark, DateTime<Utc>)>,
 }
 
@@ -56,7 +56,9 @@ pub(super) fn marks_of(
             Some(later) => {
                 marks.next = crate::time::sooner(marks.next, Some(later));
                 if is_timeless {
-                    marks.seen.get_or_insert((Mark { text, since }, later));
+                    let seen = (Mark { text, since }, later);
+                    let sooner = marks.seen.take().filter(|(_, known)| *known <= later);
+                    marks.seen = Some(sooner.unwrap_or(seen));
                 }
             }
             None => marks.now.push(Mark { text, since }),

@@ -456,6 +456,21 @@ fn a_condition_without_a_time_counts_from_when_it_is_first_seen() {
     }
 }
 
+#[test]
+fn of_two_conditions_without_a_time_the_one_that_is_due_sooner_is_remembered() {
+    let condition = |kind: &str, seconds: i64| json!({"condition": {"type": kind, "forSeconds": seconds}});
+    for kinds in [["Slow", "Soon"], ["Soon", "Slow"]] {
+        let marks = kinds.map(|kind| condition(kind, if kind == "Soon" { 20 } else { 3600 }));
+        let mut cluster = Cluster::new(1, &json!({"marks": marks}));
+        let conditions = kinds.map(|kind| json!({"type": kind, "status": "True"}));
+        cluster.nodes[0] = node("n0", &json!({"status": {"conditions": conditions}}));
+        for second in [0, 10, 19] {
+            assert_eq!(cluster.step(second), [] as [&str; 0], "{kinds:?}");
+        }
+        assert_eq!(cluster.step(20), ["open spot.n0 None"], "{kinds:?}");
+    }
+}
+
 /// A cluster of so many nodes, whose rule drains those with the taint `spot`, and those that have the
 /// condition `KernelDeadlock` for 20 s.
 fn cluster_of_two_marks(nodes: usize) -> Cluster {
