@@ -12,6 +12,7 @@ use kube::{Client, Resource, api::ListParams, client::Body, core::Request};
 use machinery_auth::flow;
 use machinery_client::Shares;
 use moka::future::Cache;
+use tokio::time::timeout;
 use tracing::warn;
 
 /// Time for which the budgets of a namespace are known. A budget that is younger may not be seen: its pods
@@ -28,10 +29,9 @@ const BYTES: usize = 1 << 20;
 const READS: usize = 4;
 /// Maximum number of those of one flow: a quarter, so that slow reads of a tenant hold up no other.
 const READS_OF_FLOW: usize = READS / 4;
-/// Maximum time in which a caller waits for its share, and again for one of all reads.
-const TURN: Duration = Duration::from_millis(500);
-/// Timeout of one list.
-const TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum time that a question waits for the budgets, its turn included. The gateway, whose callers are
+/// answered within 800 ms, needs the rest for the question itself: without the budgets it can be asked.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The budgets of a namespace.
 #[derive(Clone, Debug)]
@@ -98,27 +98,27 @@ impl BudgetReader {
         }
         let is_priority = self.priority_users.iter().any(|name| name == user);
         let flow = if is_priority { user } else { flow(user) };
-        let Ok(_slot) = self.reads.slot(flow, TURN).await else {
-            warn!(namespace, user, "no turn to read budgets: the controller decides when pods are asked");
-            return Budgets::Unknown;
+        let in_turn = async {
+            let Ok(_slot) = self.reads.slot(flow, PATIENCE).await else { return None };
+            let read = self.read(namespace.to_owned());
+            Some(self.known.get_with_by_ref(namespace, read).await)
         };
-        let read = self.read(namespace.to_owned());
-        self.known.get_with_by_ref(namespace, read).await
+        let read = timeout(PATIENCE, in_turn).await.ok().flatten();
+        read.unwrap_or_else(|| {
+            warn!(namespace, user, "budgets not read in time: the controller decides when pods are asked");
+            Budgets::Unknown
+        })
     }
 
     async fn read(&self, namespace: String) -> Budgets {
-        match tokio::time::timeout(TIMEOUT, self.list(&namespace)).await {
-            Ok(Ok(list)) if list.metadata.continue_.as_deref().unwrap_or_default().is_empty() => {
+        match self.list(&namespace).await {
+            Ok(list) if list.metadata.continue_.as_deref().unwrap_or_default().is_empty() => {
                 Budgets::of(&list.items)
             }
-            Ok(Ok(_)) => Budgets::Unknown,
-            Ok(Err(error)) => {
+            Ok(_) => Budgets::Unknown,
+            Err(error) => {
                 let error = &*error as &dyn Error;
                 warn!(namespace, error, "budgets not read: the controller decides when pods are asked");
-                Budgets::Unknown
-            }
-            Err(_) => {
-                warn!(namespace, "budgets not read in time: the controller decides when pods are asked");
                 Budgets::Unknown
             }
         }
@@ -230,6 +230,16 @@ mod tests {
             assert!(matches!(read, Budgets::Known(_)), "{other} beside {tenant}");
             assert_eq!(began.elapsed(), Duration::ZERO, "{other} beside {tenant}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_never_waits_long_for_slow_budgets_nor_for_its_turn_behind_them() {
+        let reader = reader();
+        let began = Instant::now();
+        let questions = ["slow-0", "slow-1", "shop"].map(|namespace| reader.budgets(namespace, GATEWAY));
+        let read = futures::future::join_all(questions).await;
+        assert!(read.iter().all(|budgets| matches!(budgets, Budgets::Unknown)));
+        assert_eq!(began.elapsed(), PATIENCE);
     }
 
     #[tokio::test(start_paused = true)]
