@@ -179,12 +179,12 @@ impl<'w, 'a> NodePods<'w, 'a> {
     }
 
     /// Returns the UIDs of the DaemonSet pods to ask, when all others are gone and these are not recorded
-    /// yet. At most [`MAX_DAEMON_SET_PODS`].
+    /// yet. At most [`MAX_DAEMON_SET_PODS`]: those of the highest priority, which no tenant gives its pods.
     pub(super) fn last_phase(&self) -> Option<Vec<String>> {
         let alone = !self.pods.iter().any(|member| member.is_refused() || member.comes_back());
         let due = !self.last_begun && alone && self.first_phase() == Some(LAST);
         let uids = self.pods.iter().filter_map(Member::uid).map(str::to_owned);
-        due.then(|| uids.take(MAX_DAEMON_SET_PODS).collect())
+        due.then(|| uids.skip(self.pods.len().saturating_sub(MAX_DAEMON_SET_PODS)).collect())
     }
 
     /// Returns the records of the pods that were left alone and whose Evacuations are known.

@@ -134,16 +134,24 @@ fn the_rule_for_empty_dirs_holds_for_pods_that_are_asked_last() {
     assert_eq!(drain.status.as_ref().unwrap().blockers[0].reason, "LocalStorage");
 }
 
+/// # Attack
+///
+/// - Attacker: a tenant with many small DaemonSets
+/// - Act: fills the bound on the pods that are asked last, so that a storage agent is not asked
+/// - Promise: 10
 #[test]
 fn no_more_pods_of_daemon_sets_are_asked_on_a_node_than_the_bound() {
     let (mut cluster, mut drain) = (Cluster::new(&["a"]), last(&json!({})));
     let names: Vec<String> = (0..=MAX_DAEMON_SET_PODS).map(|n| format!("agent-{n:02}")).collect();
-    for name in &names {
+    let critical = owned_by_daemon_set(&json!({"spec": {"containers": [], "priority": 2_000_000_000}}));
+    cluster.add_pod("a", &names[0], &critical);
+    for name in &names[1..] {
         cluster.add_agent(name);
     }
     cluster.begun(&mut drain);
-    assert_eq!(cluster.plan(&mut drain, 1).len(), MAX_DAEMON_SET_PODS);
-    for name in &names[..MAX_DAEMON_SET_PODS] {
+    let asked = cluster.plan(&mut drain, 1);
+    assert_eq!((asked.len(), asked.last().map(String::as_str)), (MAX_DAEMON_SET_PODS, Some("ask agent-00")));
+    for name in names.iter().filter(|name| *name != "agent-01") {
         cluster.remove(name);
     }
     cluster.plan(&mut drain, 2);
