@@ -30,7 +30,7 @@ use crate::{
     drain_ref::DrainRef,
     duration::timeout,
     entry::has_entry,
-    moment::count,
+    moment::{WAITS, count},
     output::tell,
     set::{Target, target},
     watching::{drains, is_refused},
@@ -98,7 +98,8 @@ impl Cancel {
         for canceled in canceled {
             let name = canceled.drain.name_any();
             let Ok(left) = timeout_at(until, canceled.left(&client)).await else {
-                eprintln!("timeout: the cancellation of nodeevacuation {name} continues");
+                let course = if self.connection.outages().is_led() { "continues" } else { WAITS };
+                eprintln!("timeout: the cancellation of nodeevacuation {name} {course}");
                 return Ok(Exit::TimedOut);
             };
             tell(format_args!("nodeevacuation {name} canceled: {}", left?))?;

@@ -21,7 +21,7 @@ use crate::{
     connection::Outages,
     drawing::{self, Canvas},
     entry::has_entry,
-    moment::Now,
+    moment::{Now, WAITS},
     output::{say, tell, warn},
     plain::plain,
     screen::{Lines, REDRAW, Screen},
@@ -91,7 +91,8 @@ impl Follow {
                         tracked.evacuation
                     );
                 }
-                eprintln!("{why}: nodeevacuation {name} continues: {}", course.summary());
+                let stays = if course.now().led { "continues" } else { WAITS };
+                eprintln!("{why}: nodeevacuation {name} {stays}: {}", course.summary());
                 hints(&name).iter().for_each(warn);
                 Ok(exit)
             }

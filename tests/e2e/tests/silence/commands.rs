@@ -139,6 +139,7 @@ async fn while_no_controller_works_each_command_and_kubectl_itself_say_so() {
         &["create", "evacuation", "db-0", &namespace][..],
         &["evacuate", "why", "db-0", &namespace],
         &["evacuate", "node", "node-1", "--force", "--detach"],
+        &["evacuate", "node", "node-1", "--force", "--timeout=1s"],
         &["evacuate", "status", "node-1"],
         &["evacuate", "why", "node/node-1"],
         &["evacuate", "cancel", "node-1", "--timeout=1s"],
@@ -147,6 +148,10 @@ async fn while_no_controller_works_each_command_and_kubectl_itself_say_so() {
         let output = scene.platform().kubectl(arguments).await.unwrap();
         assert_has(&output.stderr, &warning);
         assert_eq!(output.stderr.matches(warning[0]).count(), 1, "{output:?}");
+        if arguments.contains(&"--timeout=1s") {
+            assert_has(&output.stderr, &["timeout: ", "node-1", "waits for a controller"]);
+            assert!(!output.stderr.contains("continues"), "{output:?}");
+        }
         if arguments[..2] == ["evacuate", "status"] || arguments[..2] == ["evacuate", "why"] {
             let said = output.stdout.to_lowercase();
             assert!(!said.contains("no controller works"), "the warning says it once: {output:?}");
