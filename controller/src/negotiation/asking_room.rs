@@ -8,7 +8,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, EvacuationStatus};
-use evacuation_protocol::{Act, LivePod, World, decide, is_finished, may_have_stopped};
+use evacuation_protocol::{Act, LivePod, PodView, World, decide, is_finished, may_have_stopped};
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::Instant;
 
@@ -88,6 +88,7 @@ impl AskingRoom {
             .iter()
             .map(|budget| ObjectKey::new(key.namespace.clone(), budget.name.clone()))
             .collect();
+        let is_ready = matches!(&world.pod, PodView::Live(pod) if pod.ready);
         let mut table = lock(&self.table);
         let Table { rooms, rests } = &mut *table;
         let (mut woken, mut spent) = (Vec::new(), Duration::ZERO);
@@ -96,7 +97,8 @@ impl AskingRoom {
             if room.granted.contains(key) {
                 continue;
             }
-            let left = self.left(budget, room, rests, &mut spent);
+            let never = is_ready && world.budgets.get(place).is_some_and(|view| view.state.never_has_room());
+            let left = if never { Ok(0) } else { self.left(budget, room, rests, &mut spent) };
             let before = self.request_before(evacuation, room).filter(|_| left.is_ok_and(|left| left > 0));
             if left.is_ok_and(|left| left > 0) && before.is_none() {
                 continue;

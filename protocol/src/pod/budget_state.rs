@@ -79,6 +79,12 @@ impl BudgetState {
         }
     }
 
+    /// Returns true when the budget refuses each eviction of a ready pod, whatever becomes of its other pods.
+    /// Its numbers say nothing then: a pod that is asked stops its work for an eviction that never comes.
+    pub fn never_has_room(&self) -> bool {
+        matches!(self, Self::NotComputed(_) | Self::WithoutLimit | Self::NotCounted(_))
+    }
+
     /// Returns true when the numbers in the budget's status are those of its pods as they are. The status of
     /// a budget that was not computed, or that counts no pod, has numbers, too.
     pub fn has_numbers(&self) -> bool {

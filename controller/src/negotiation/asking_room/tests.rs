@@ -1,4 +1,4 @@
-use evacuation_protocol::{Attempt, BudgetState, BudgetView, PodView};
+use evacuation_protocol::{Attempt, BudgetState, BudgetView};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 
@@ -103,6 +103,28 @@ async fn of_three_pods_one_is_asked_and_the_next_when_it_is_left_alone() {
     assert_eq!(room.queue.next().await, key("of-b"));
     assert!(room.grants(&second, "b"));
     assert_eq!(room.waiting(), 0);
+}
+
+#[tokio::test]
+async fn no_ready_pod_is_asked_under_a_budget_that_never_lets_one_go() {
+    for state in [
+        BudgetState::NotComputed("no scale".to_owned()),
+        BudgetState::NotCounted("maxUnavailable 1".to_owned()),
+        BudgetState::WithoutLimit,
+    ] {
+        let room = room();
+        let evacuation = evacuation("of-a", "a", false);
+        room.view.apply(evacuation.clone());
+        let mut world = world("a");
+        world.budgets[0].state = state;
+        let (asked, _) = room.take(&key("of-a"), &evacuation, world.clone(), now());
+        assert_eq!(asked.no_room.as_deref(), Some("db"), "{:?}", asked.budgets);
+        assert_eq!(room.waiting(), 1, "a change of the budget wakes it");
+        let PodView::Live(pod) = &mut world.pod else { panic!("{:?}", world.pod) };
+        pod.ready = false;
+        let (asked, _) = room.take(&key("of-a"), &evacuation, world, now());
+        assert_eq!(asked.no_room, None, "the eviction API may let an unready pod go");
+    }
 }
 
 #[tokio::test]

@@ -22,13 +22,13 @@ async fn a_pre_stop_hook_needs_no_second_run_of_work_that_was_accepted() {
     let script = Script::new();
     let work = script.file("work", WAITS);
     let socket = script.path("agent.sock");
-    // A budget holds the eviction back, so that the app still runs after its answer.
     let pod = scene.pod("app", PodSpec::watching().label("app", "held")).await;
-    scene.pods.budget("held", ("app", "held"), 0).await.unwrap();
     let arguments = ["--socket", socket.to_str().unwrap(), "--exec", "sh", &work];
     let _agent = App::agent(scene.platform(), &pod, &arguments).await.unwrap();
     let evacuation = ask(&scene, &pod, "Wait").await;
     script.logged("Ask\n").await;
+    // A budget holds the eviction back, so that the app still runs after its answer.
+    scene.pods.budget("held", ("app", "held"), 0).await.unwrap();
     // A hook that comes while the work goes on waits for it.
     let opener = async {
         script.open_gate();

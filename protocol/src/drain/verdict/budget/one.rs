@@ -69,8 +69,7 @@ impl<'a> One<'a> {
     /// Returns the hold of a pod that is not asked before the budget has room for it.
     pub(super) fn in_line(&self) -> Hold {
         let state = &self.view.state;
-        let may_have_room =
-            matches!(state, BudgetState::Counted | BudgetState::NotCounted(_) | BudgetState::ExpectsNone);
+        let may_have_room = matches!(state, BudgetState::Counted | BudgetState::ExpectsNone);
         if let Some(other) = self.ask.pod.asked_beside.filter(|_| may_have_room) {
             let cause = format!(
                 "budget {} lets no further pod be asked until pod {}, which was asked, is gone",

@@ -126,8 +126,8 @@ async fn who_is_silent_past_its_timeout_is_passed_over_and_not_before() {
 async fn an_accept_binds_and_may_be_said_twice() {
     let scene = Scene::new("binds").await;
     let pod = scene.pod("app", PodSpec::watching().label("app", "a")).await;
-    scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
     let evacuation = scene.ask_and_reach(&pod, json!({})).await;
+    scene.pods.budget("app", ("app", "a"), 0).await.unwrap();
     let app = scene.client_of(&pod).await;
     let accept = || json!({"answer": "Accept"});
     answer(&app, &evacuation, accept()).await.unwrap();
