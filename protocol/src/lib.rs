@@ -84,9 +84,9 @@ pub use requesters::{
     target_warning,
 };
 pub use responders::{
-    ACKNOWLEDGEMENT_SECONDS, AnswerError, DelayBound, MIN_ENDPOINT_DELAY_SECONDS, NODE_UNREACHABLE,
-    PackedSelector, Registered, answer, asked_again_at, asked_responders, awaits_acknowledgement,
-    fix_responders, may_have_stopped, question, registered_responders, room, selects,
+    ACKNOWLEDGEMENT_SECONDS, AnswerError, DelayBound, EXCHANGE_SECONDS, MIN_ENDPOINT_DELAY_SECONDS,
+    NODE_UNREACHABLE, PackedSelector, Registered, answer, asked_again_at, asked_responders,
+    awaits_acknowledgement, fix_responders, may_have_stopped, question, registered_responders, room, selects,
 };
 pub use rule::{RejectedDrain, RuleAct, RulePlan, RuleWorld, at_deadline, owner_rule, plan_rules};
 pub use settings::NegotiationSettings;

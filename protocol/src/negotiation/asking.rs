@@ -14,7 +14,8 @@ use crate::{
     pod::{BudgetState, LivePod},
     policy::forced,
     responders::{
-        NODE_UNREACHABLE, Turn, activate, expiry_time, has_no_container, is_unreachable, turn, unreadable,
+        NODE_UNREACHABLE, Turn, activate, answerable_until, expiry_time, has_no_container, is_unreachable,
+        turn, unreadable,
     },
     status::Block,
     time::{after, stamp},
@@ -195,16 +196,20 @@ impl Step<'_> {
 }
 
 /// Returns the time at which an Active responder expires. Our delays are not its silence: it gets time after
-/// an outage and after a late reminder, and does not expire while its reply is on the way to its record.
+/// an outage and after a late reminder, and does not expire while its reply is on the way to its record. An
+/// endpoint does not expire before this process has tried to ask it.
 fn expiry(responder: &ResponderStatus, asked: Option<&Delivered>, world: &World) -> Option<DateTime<Utc>> {
     if asked.is_some_and(|asked| asked.replied) {
         return None;
     }
     let grace = world.recovered_at.map(|time| after(time, OUTAGE_GRACE_SECONDS));
-    let is_first = responder.answer.is_none() && responder.asked_time.is_none();
-    let sent = asked.and_then(|asked| asked.sent).filter(|_| is_first);
-    let sent = sent.map(|time| after(time, responder.timeout_seconds));
-    let by = [grace, sent, reminder_answered_by(responder, asked)];
+    let asks_endpoint = responder.is_pushed() && responder.answer.is_none();
+    let tried = asked.and_then(Delivered::tried).filter(|_| asks_endpoint);
+    if asks_endpoint && tried.is_none() {
+        return None;
+    }
+    let answerable = tried.map(|time| answerable_until(responder, time));
+    let by = [grace, answerable, reminder_answered_by(responder, asked)];
     expiry_time(responder).map(|expiry| by.into_iter().flatten().fold(expiry, DateTime::max))
 }
 

@@ -34,7 +34,7 @@ pub(super) fn reminder_answered_by(
     let period = reminder_period(responder)?;
     let (action, due) = question_due(responder)?;
     let reminded = asked.filter(|asked| asked.question.action == action && asked.question.due == due);
-    let reminded = reminded.and_then(|asked| asked.reached.or(asked.sent).or(asked.unreached));
+    let reminded = reminded.and_then(Delivered::tried);
     let end = longest_end(responder)?;
     Some(reminded.and_then(|time| time.checked_add_signed(period)).map_or(end, |time| time.min(end)))
 }

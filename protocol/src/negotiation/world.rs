@@ -67,6 +67,13 @@ pub enum Attempt {
     Posted,
 }
 
+impl Delivered {
+    /// Returns the time of the attempt from which the endpoint's time to answer this process counts.
+    pub(super) fn tried(&self) -> Option<DateTime<Utc>> {
+        self.reached.or(self.sent).or(self.unreached)
+    }
+}
+
 impl World {
     /// Returns the budgets that can hold back an eviction of the target. None for a pod that the eviction API
     /// evicts whatever its budgets say: pending, terminal, terminating, or unhealthy under the one budget

@@ -6,6 +6,8 @@ use evacuation_api::{Answer, ResponderStatus};
 use super::answer::MIN_ENDPOINT_DELAY_SECONDS;
 use crate::time::after;
 
+/// Maximum time of one exchange with an endpoint, in seconds.
+pub const EXCHANGE_SECONDS: i64 = 10;
 /// Seconds after which an endpoint that refused is asked again, where its answer has no `retryAfterSeconds`:
 /// it cannot speak by itself.
 const ASK_ENDPOINT_AGAIN_SECONDS: i64 = 60;
@@ -34,6 +36,17 @@ pub(crate) fn asked_since(responder: &ResponderStatus) -> Option<DateTime<Utc>> 
     let asked = || responder.asked_time.or(responder.unreachable_time);
     let since = if responder.is_pushed() { asked() } else { responder.active_time };
     since.map(|time| time.0)
+}
+
+/// Time until which an endpoint without an answer can answer a controller that tried to ask it at `tried`.
+///
+/// A controller before may have got an answer and ended without a record of it. So the new one does not count
+/// the attempts of the old one: an endpoint that no recorded question has reached has its whole timeout, and
+/// any other has the time of one exchange.
+pub(crate) fn answerable_until(responder: &ResponderStatus, tried: DateTime<Utc>) -> DateTime<Utc> {
+    let timeout = responder.timeout_seconds;
+    let was_asked = responder.asked_time.is_some();
+    after(tried, if was_asked { timeout.min(EXCHANGE_SECONDS) } else { timeout })
 }
 
 /// Returns true when an endpoint could not be reached so far.

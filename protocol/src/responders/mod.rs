@@ -14,7 +14,9 @@ mod selector;
 pub(crate) use self::{
     acknowledgement::acknowledgement_until,
     activation::{activate, has_no_container, unreadable},
-    expiry::{asked_since, expiry_time, held_until, is_unreachable, longest_end, reminder_period},
+    expiry::{
+        answerable_until, asked_since, expiry_time, held_until, is_unreachable, longest_end, reminder_period,
+    },
     pace::{Turn, turn},
     registration::annotated,
 };
@@ -23,7 +25,7 @@ pub use self::{
     activation::{NODE_UNREACHABLE, fix_responders},
     answer::{MIN_ENDPOINT_DELAY_SECONDS, answer},
     answer_error::{AnswerError, DelayBound},
-    expiry::asked_again_at,
+    expiry::{EXCHANGE_SECONDS, asked_again_at},
     pace::{may_have_stopped, room},
     question::question,
     registration::{Registered, registered_responders},

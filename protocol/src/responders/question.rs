@@ -6,11 +6,8 @@ use evacuation_api::{
     Timestamp,
 };
 
-use super::expiry::{expiry_time, longest_end, reminder_period};
-use crate::{
-    policy::next_forcing,
-    time::{after, stamp},
-};
+use super::expiry::{answerable_until, expiry_time, longest_end, reminder_period};
+use crate::{policy::next_forcing, time::stamp};
 
 /// Returns the question to that responder; `None` when the Evacuation has no such responder or no identity
 /// yet. The time to answer counts from `delivered`: the time at which this very question first reached the
@@ -52,10 +49,11 @@ pub fn question(
 /// Time at which the question expires by the responder's own times. A refusal under Wait does not expire.
 fn answer_by(responder: &ResponderStatus, delivered: DateTime<Utc>) -> Option<Timestamp> {
     match responder.answer {
-        // The first question is delivered with this one, or a reminder that can be late.
-        None if responder.is_pushed() && responder.asked_time.is_none() => {
-            Some(stamp(after(delivered, responder.timeout_seconds)))
+        None if responder.is_pushed() => {
+            let answerable = answerable_until(responder, delivered);
+            Some(stamp(expiry_time(responder).map_or(answerable, |expiry| expiry.max(answerable))))
         }
+        // A reminder can be late.
         _ => {
             let late = reminder_period(responder).and_then(|period| delivered.checked_add_signed(period));
             let late = late.zip(longest_end(responder)).map(|(late, end)| late.min(end));
@@ -121,5 +119,7 @@ mod tests {
         assert_eq!(answer_by(&e), Some(at(560).into()));
         e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].asked_time = Some(at(490).into());
         assert_eq!(answer_by(&e), Some(at(550).into()), "asked again");
+        e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].asked_time = Some(at(400).into());
+        assert_eq!(answer_by(&e), Some(at(510).into()), "a new leader tries once more");
     }
 }

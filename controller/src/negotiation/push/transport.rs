@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use evacuation_api::{Answer, EvacuationReview, ReviewAction, ReviewRequest, ReviewResponse};
+use evacuation_protocol::EXCHANGE_SECONDS;
 use reqwest::{Body, Client, ClientBuilder, header, redirect::Policy};
 use rustls::ClientConfig;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,7 @@ use super::{
 /// Maximum time of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum time of the whole exchange, the body included.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(EXCHANGE_SECONDS.unsigned_abs());
 
 /// Reason for which a question brought no answer.
 #[derive(Debug, thiserror::Error)]

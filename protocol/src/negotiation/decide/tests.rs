@@ -496,13 +496,13 @@ fn rule_9_the_silence_of_an_endpoint_counts_from_the_first_delivered_question() 
     assert_eq!(first(&mut e).asked_time, Some(at(3600).into()));
     assert_eq!(decision.wake_at, Some(at(3660)));
     assert_eq!(settled(&mut e, &asked, 3659).wake_at, Some(at(3660)), "it is recorded once");
-    assert_eq!(states(&written(&e, &world(), 3660)), [ResponderState::Interrupted]);
+    assert_eq!(states(&written(&e, &asked, 3660)), [ResponderState::Interrupted]);
 
     settled(&mut e, &delivered("self", Some("its reply does not count: 500")), 3650);
     assert_eq!(first(&mut e).message.as_deref(), Some("its reply does not count: 500"));
     settled(&mut e, &asked, 3651);
     assert_eq!(first(&mut e).message.as_deref(), Some("its reply does not count: 500"), "the last one");
-    let passed_over = written(&e, &world(), 3660).responders.unwrap().remove(0).message;
+    let passed_over = written(&e, &asked, 3660).responders.unwrap().remove(0).message;
     let expected = "it gave no valid answer in 60 s: its reply does not count: 500";
     assert_eq!(passed_over.as_deref(), Some(expected));
 }
@@ -543,6 +543,36 @@ fn a_new_leader_that_does_not_reach_an_endpoint_writes_nothing_about_one_that_wa
     let unreached = Delivered { reached: None, unreached: Some(at(20)), ..at_once(ask.clone()) };
     let decision = decide(&e, &delivered(unreached), at(20));
     assert_eq!(decision, Decision { acts: vec![Act::Push(ask)], wake_at: Some(at(65)) });
+}
+
+#[test]
+fn rule_9_a_new_leader_asks_an_endpoint_itself_before_it_passes_it_over() {
+    let ask = Push { responder: "self".to_owned(), action: ReviewAction::Ask, due: at(0) };
+    let pushes = [Act::Push(ask.clone())];
+    let unanswered = |sent: Option<i64>, reached: Option<i64>, unreached: Option<i64>| {
+        let (sent, reached, unreached) = (sent.map(at), reached.map(at), unreached.map(at));
+        delivered(Delivered { reached, unreached, sent, ..at_once(ask.clone()) })
+    };
+    // The old leader recorded that the question was delivered, or that it could not be.
+    let (mut asked, mut out_of_reach) = (pushed(asking()), pushed(asking()));
+    settled(&mut asked, &unanswered(None, Some(0), None), 5);
+    settled(&mut out_of_reach, &unanswered(None, None, Some(0)), 5);
+    for e in [&asked, &out_of_reach] {
+        let untried = Decision { acts: pushes.to_vec(), wake_at: None };
+        assert_eq!(decide(e, &world(), at(70)), untried, "an answer may have ended with the old leader");
+    }
+    let table = [
+        (&asked, unanswered(Some(71), None, None), 81, "one exchange"),
+        (&asked, unanswered(Some(71), Some(72), None), 82, "one exchange"),
+        (&asked, unanswered(None, None, Some(71)), 81, "as much"),
+        (&out_of_reach, unanswered(None, None, Some(71)), 131, "its whole time"),
+        (&out_of_reach, unanswered(Some(80), None, Some(71)), 140, "its whole time"),
+    ];
+    for (e, tried, end, what) in table {
+        let decision = Decision { acts: pushes.to_vec(), wake_at: Some(at(end)) };
+        assert_eq!(decide(e, &tried, at(80)), decision, "{what}");
+        assert_eq!(states(&written(e, &tried, end)), [ResponderState::Interrupted], "{what}");
+    }
 }
 
 #[test]
