@@ -2,21 +2,23 @@
 
 use std::{error::Error, net::IpAddr, sync::Arc, time::Duration};
 
-use evacuation_api::{Evacuation, ResponderState, ReviewAction};
+use evacuation_api::{Answer, Evacuation, ResponderState, ReviewAction};
 use evacuation_protocol::{Delivered, NOT_ASKED, Push};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info};
 
 use super::{
     metrics::NegotiationMetrics,
-    push::{ClusterView, Course, Deliveries, Next, PostEnd, PushError, Pusher},
+    push::{ClusterView, Course, Deliveries, Next, PostEnd, PushError, Pusher, Reply},
     uid,
 };
-use crate::cluster::{Cluster, EventSink, Notice, ObjectKey, ServerClock, Term, View, WorkQueue};
+use crate::cluster::{CallError, Cluster, EventSink, Notice, ObjectKey, ServerClock, Term, View, WorkQueue};
 
 /// Time that an endpoint has to answer before the delivery of its question is recorded. An answer that comes
 /// sooner needs no such record.
 const PROMPT: Duration = Duration::from_millis(500);
+/// The shortest and the longest pause after a reply that the API did not record for some seconds.
+const RELAY_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 /// Maximum length of a failure in the message of a responder, in bytes.
 const MAX_PROBLEM: usize = 400;
 
@@ -82,7 +84,11 @@ impl Asker {
             let course = Course { reached, ..Course::default() };
             let (name, action) = (&question.responder, question.action);
             let time = || asker.clock.now();
-            let pushed = asker.pusher.push(&evacuation, name, action, &course, time, &*asker.view);
+            let pushed = async {
+                let reply = asker.pusher.ask(&evacuation, name, action, &course, time, &*asker.view).await?;
+                asker.deliveries.set_replied(&key, &evacuation_uid, &question);
+                asker.relay(&key, &evacuation, &question, &reply).await
+            };
             let sent = async {
                 course.sent.cancelled().await;
                 asker.deliveries.set_sent(&key, &evacuation_uid, &question, asker.clock.now());
@@ -90,16 +96,10 @@ impl Asker {
                 asker.record_reached(&key, &evacuation_uid, &question);
                 std::future::pending::<()>().await;
             };
-            let replied = async {
-                course.replied.cancelled().await;
-                asker.deliveries.set_replied(&key, &evacuation_uid, &question);
-                std::future::pending::<()>().await;
-            };
             let result = tokio::select! {
                 () = term.cancelled() => return,
                 () = overtaken.cancelled() => return,
                 () = sent => return,
-                () = replied => return,
                 result = pushed => result,
             };
             let end = match &result {
@@ -110,7 +110,7 @@ impl Asker {
                 }
                 Err(error) => {
                     asker.note_failure(&key, &evacuation_uid, &question, &course, error);
-                    asker.push_failed(&key, &evacuation, &question, &course, error)
+                    asker.push_failed(&key, &evacuation, &question, error)
                 }
             };
             let again = asker.deliveries.over(&key, &evacuation_uid, &question, end, Instant::now());
@@ -121,6 +121,38 @@ impl Asker {
             }
         });
         None
+    }
+
+    /// Relays a reply until it is recorded, or can no longer be. The endpoint has answered: it is not asked
+    /// again, because it can be gone by then.
+    async fn relay(
+        &self,
+        key: &ObjectKey,
+        evacuation: &Evacuation,
+        question: &Push,
+        reply: &Reply,
+    ) -> Result<Option<Answer>, PushError> {
+        let mut failures = 0;
+        loop {
+            match self.pusher.relay(evacuation, &question.responder, reply, &*self.view).await {
+                Err(PushError::Call(error)) => self.note_unrecorded(key, evacuation, question, &error),
+                end => return end,
+            }
+            failures += 1;
+            sleep(machinery_watch::backoff(RELAY_PAUSE.0, RELAY_PAUSE.1, failures)).await;
+        }
+    }
+
+    /// Tells of a reply that the API did not record.
+    fn note_unrecorded(&self, key: &ObjectKey, evacuation: &Evacuation, question: &Push, error: &CallError) {
+        self.metrics.pushes.get_or_create(&[("outcome", "failed")]).inc();
+        let said = format!("answered, and the answer is not recorded yet: {}", explain(error));
+        let problem = plain(&format!("it {said}"));
+        self.deliveries.failed(key, uid(evacuation), question, &problem, Instant::now());
+        self.queue.add(key.clone());
+        let note = format!("responder {} {said}", question.responder);
+        info!(evacuation = %key, note, "a reply was not recorded");
+        self.events.send(evacuation, Notice::warning("PushFailed", note));
     }
 
     /// Returns the last question about an Evacuation that this process delivered.
@@ -162,7 +194,6 @@ impl Asker {
         key: &ObjectKey,
         evacuation: &Evacuation,
         question: &Push,
-        course: &Course,
         error: &PushError,
     ) -> PostEnd {
         // The server no longer waits for this answer: another came first, or the Evacuation went on.
@@ -183,9 +214,7 @@ impl Asker {
             ReviewAction::Cancel => "told of the cancellation",
         };
         let responder = &question.responder;
-        let note = if is_unrecorded(error, course) {
-            format!("responder {responder} answered, and the answer is not recorded yet: {}", explain(error))
-        } else if error.is_bad_answer() {
+        let note = if error.is_bad_answer() {
             format!("responder {responder} was {verb}, and its reply does not count: {}", explain(error))
         } else {
             format!("responder {responder} could not be {verb}: {}", explain(error))
@@ -198,7 +227,7 @@ impl Asker {
         };
         info!(evacuation = %key, note, "a question failed");
         self.events.send(evacuation, Notice::warning("PushFailed", note));
-        if is_unrecorded(error, course) { PostEnd::Unrecorded } else { PostEnd::Failed }
+        PostEnd::Failed
     }
 }
 
@@ -226,20 +255,12 @@ impl ClusterView for View {
     }
 }
 
-/// Returns true when the endpoint answered, and the API did not record that.
-fn is_unrecorded(error: &PushError, course: &Course) -> bool {
-    matches!(error, PushError::Call(_)) && course.replied.is_cancelled()
-}
-
-/// Returns the failure of a question for the message of its responder: one line of bounded length, without
-/// control characters. `None` when it is not the endpoint's, unless an answer is not recorded.
+/// Returns the failure of a question for the message of its responder. `None` when it is not the endpoint's.
 fn problem(error: &PushError, course: &Course) -> Option<String> {
     if matches!(error, PushError::Relay(call) if !matches!(call.code(), 400 | 422)) {
         return None;
     }
-    let start = if is_unrecorded(error, course) {
-        "it answered, and the answer is not recorded yet: "
-    } else if !error.is_endpoints() {
+    let start = if !error.is_endpoints() {
         return None;
     } else if error.is_bad_answer() {
         "its reply does not count: "
@@ -248,10 +269,13 @@ fn problem(error: &PushError, course: &Course) -> Option<String> {
     } else {
         NOT_ASKED
     };
-    let text = format!("{start}{}", explain(error));
+    Some(plain(&format!("{start}{}", explain(error))))
+}
+
+/// Returns a failure in words as one line of bounded length, without control characters.
+fn plain(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_PROBLEM);
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    Some(text.get(..end).unwrap_or(&text).chars().map(plain).collect())
+    text.get(..end).unwrap_or(text).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// An error and its causes in one line. The API's words are quoted once, without the names of types.

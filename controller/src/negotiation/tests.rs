@@ -4,9 +4,9 @@
 use std::sync::Mutex;
 
 use chrono::{TimeDelta, Utc};
-use evacuation_api::{ResponderState, ReviewAction};
+use evacuation_api::{Answer, EvacuationResponse, ResponderState, ReviewAction};
 use evacuation_protocol::{
-    LivePod, Reachability, begin, check_status_update, fix_responders, registered_responders,
+    LivePod, Reachability, answer, begin, check_status_update, fix_responders, registered_responders,
 };
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
@@ -16,11 +16,10 @@ use k8s_openapi::api::{
 };
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
+use tokio::{net::TcpListener, time::Instant};
 use tower_test::mock::{self, SendResponse};
 
-use super::{evictor::TurnEnd, *};
-use tokio::time::Instant;
-
+use super::{evictor::TurnEnd, push::testing::accept_once, *};
 use crate::cluster::Worker;
 
 type Fault = (u16, Value);
@@ -31,6 +30,8 @@ struct Server {
     evacuation: Option<Evacuation>,
     pod: Option<Pod>,
     node: Option<Node>,
+    /// Number of answers of responders that are not recorded at first.
+    unrecorded: usize,
     /// Answer to the next request of that kind, once, instead of the usual one.
     fault: Option<(&'static str, Fault)>,
     asked: Vec<String>,
@@ -64,6 +65,7 @@ impl Server {
         }
         match (method.as_str(), last) {
             ("PUT", "status") => self.write(body),
+            ("POST", "respond") => self.respond(body),
             ("POST", "eviction") => (201, json!({"kind": "Status", "status": "Success", "code": 201})),
             ("GET", "p") if path.contains("/pods/") => match &self.pod {
                 Some(pod) => (200, serde_json::to_value(pod).unwrap()),
@@ -76,6 +78,21 @@ impl Server {
             ("GET", _) => (200, serde_json::to_value(&self.evacuation).unwrap()),
             _ => failure(405, "MethodNotAllowed", 0),
         }
+    }
+
+    /// An answer of a responder, as the API server takes it.
+    fn respond(&mut self, body: Value) -> (u16, Value) {
+        if self.unrecorded > 0 {
+            self.unrecorded -= 1;
+            return failure(503, "ServiceUnavailable", 0);
+        }
+        let response: EvacuationResponse = serde_json::from_value(body.clone()).unwrap();
+        let old = self.evacuation.clone().unwrap();
+        let (status, _) = answer(&old, &response.spec, Utc::now()).unwrap();
+        let mut new = Evacuation { status: Some(status), ..old };
+        touch(&mut new);
+        self.evacuation = Some(new);
+        (201, body)
     }
 
     /// A write of the status, as the API server takes it.
@@ -173,7 +190,7 @@ impl Fixture {
                 reply(&answering, request, send).await;
             }
         });
-        let pusher = Pusher::new(client.clone(), Vec::new(), 4).unwrap();
+        let pusher = Pusher::new(client.clone(), vec!["127.0.0.0/8".parse().unwrap()], 4).unwrap();
         let cluster = Cluster::new(client, leadership, EventSink::default());
         let negotiation = Negotiation::new(&cluster, pusher, 1);
         cluster.features.register(&[Arc::clone(&negotiation) as Arc<dyn Feature>]);
@@ -488,13 +505,46 @@ async fn an_app_that_was_asked_keeps_its_time_unless_its_node_read_live_does_not
     }
 }
 
-/// `self`, which is asked over HTTP, Active for an hour: no controller ran.
-fn long_active() -> Evacuation {
+/// `self`, which is asked over HTTP at that port, Active for an hour: no controller ran.
+fn asked_over_http(port: u16) -> Evacuation {
     let since = evacuation_api::Timestamp(Utc::now() - TimeDelta::hours(1));
     evacuation(&json!({"observedGeneration": 1, "responders": [
-        {"name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 60, "http": {"port": 80},
+        {"name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 60, "http": {"port": port},
          "state": "Active", "activeTime": since}
     ]}))
+}
+
+fn long_active() -> Evacuation {
+    asked_over_http(80)
+}
+
+#[tokio::test]
+async fn rule_11_an_answer_that_the_api_does_not_record_is_kept_although_its_endpoint_is_gone() {
+    let endpoint = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let fixture = Fixture::leading(asked_over_http(endpoint.local_addr().unwrap().port()));
+    tokio::spawn(accept_once(endpoint));
+    {
+        let mut server = fixture.server.lock().unwrap();
+        server.pod.as_mut().unwrap().status.as_mut().unwrap().pod_ip = Some("127.0.0.1".to_owned());
+        server.unrecorded = 20;
+    }
+    let relayed = || fixture.asked().iter().filter(|asked| *asked == "POST respond").count();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while relayed() == 0 {
+        assert!(Instant::now() < deadline, "asked only {:?}", fixture.asked());
+        fixture.work().await;
+        tokio::task::yield_now().await;
+    }
+    tokio::time::pause();
+    let answered = || fixture.status().responders.unwrap().remove(0).answer;
+    for _ in 0..300 {
+        fixture.work().await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        if answered().is_some() {
+            break;
+        }
+    }
+    assert_eq!((answered(), relayed()), (Some(Answer::Accept), 21), "{:?}", fixture.asked());
 }
 
 #[tokio::test]

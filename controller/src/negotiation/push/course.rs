@@ -13,8 +13,6 @@ use crate::cluster::CallError;
 pub(crate) struct Course {
     /// Canceled when the endpoint takes the question.
     pub(crate) sent: CancellationToken,
-    /// Canceled when its reply is read, and not recorded yet.
-    pub(crate) replied: CancellationToken,
     /// The time at which an earlier attempt reached the endpoint, if one did.
     pub(crate) reached: Option<DateTime<Utc>>,
 }

@@ -38,7 +38,7 @@ struct Delivery {
     unreached: Option<DateTime<Utc>>,
     /// The time at which the endpoint took the question of the attempt under way.
     sent: Option<DateTime<Utc>>,
-    /// True while a reply of the endpoint is not recorded yet.
+    /// True while the reply of the endpoint is not recorded yet.
     replied: bool,
     /// A failure in words, and the time of it.
     problem: Option<(String, Instant)>,
@@ -60,8 +60,6 @@ pub(crate) enum PostEnd {
     Done,
     /// The endpoint did not answer.
     Failed,
-    /// The endpoint answered, and the API did not record that.
-    Unrecorded,
 }
 
 /// Next step for a question that is due.
@@ -209,7 +207,7 @@ impl Deliveries {
     ) -> Option<Instant> {
         self.of(key, uid, question, |delivery| {
             delivery.sent = None;
-            delivery.replied &= end == PostEnd::Unrecorded;
+            delivery.replied = false;
             if end == PostEnd::Done {
                 delivery.state = State::Delivered;
                 return None;
@@ -322,10 +320,8 @@ mod tests {
         deliveries.set_reached(&key, "e1", &ask, at_second(1));
         deliveries.set_replied(&key, "e1", &ask);
         assert_eq!(is_replied(), Some((ReviewAction::Ask, true)));
-        deliveries.over(&key, "e1", &ask, PostEnd::Unrecorded, now);
-        assert_eq!(is_replied(), Some((ReviewAction::Ask, true)), "the API did not take it");
         deliveries.over(&key, "e1", &ask, PostEnd::Failed, now);
-        assert_eq!(is_replied(), Some((ReviewAction::Ask, false)), "the next attempt had no answer");
+        assert_eq!(is_replied(), Some((ReviewAction::Ask, false)), "it was of another pod");
         deliveries.next(&key, "e1", &remind, now);
         assert_eq!(is_replied(), None, "the newer question is on its way");
         deliveries.set_replied(&key, "e1", &ask);

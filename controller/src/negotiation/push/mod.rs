@@ -10,10 +10,12 @@ mod relay;
 mod reply;
 mod sent_body;
 mod service;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tokens;
 mod transport;
 
 pub(crate) use course::{Course, PushError};
 pub(crate) use deliveries::{Deliveries, Next, PostEnd};
-pub(crate) use pusher::{ClusterView, Pusher};
+pub(crate) use pusher::{ClusterView, Pusher, Reply};
 pub(crate) use reply::read_reply;

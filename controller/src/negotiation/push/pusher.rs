@@ -1,4 +1,4 @@
-//! One question from end to end: find the pod or the Service, post, relay the answer.
+//! One question from end to end: find the pod or the Service, post, relay the reply.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -6,7 +6,9 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Answer, DEFAULT_HTTP_PATH, Evacuation, HttpEndpoint, ResponderStatus, ReviewAction};
+use evacuation_api::{
+    Answer, DEFAULT_HTTP_PATH, Evacuation, HttpEndpoint, ResponderStatus, ReviewAction, ReviewResponse,
+};
 use evacuation_protocol::question;
 use ipnet::IpNet;
 use k8s_openapi::api::{
@@ -41,6 +43,15 @@ pub(crate) trait ClusterView: Sync {
     fn has_pod(&self, namespace: &str, uid: &str, address: IpAddr) -> bool;
 }
 
+/// Reply of an endpoint, not recorded yet.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// The address that was asked.
+    address: SocketAddr,
+    /// The answer; `None` acknowledges a cancellation.
+    response: Option<ReviewResponse>,
+}
+
 /// Asks apps over HTTP.
 pub(crate) struct Pusher {
     client: Client,
@@ -66,9 +77,8 @@ impl Pusher {
         })
     }
 
-    /// Posts a question and relays the answer. Returns the answer, or `None` for a cancellation that is
-    /// acknowledged. `time` reads the API server's clock.
-    pub(crate) async fn push(
+    /// Posts a question. `time` reads the API server's clock.
+    pub(crate) async fn ask(
         &self,
         evacuation: &Evacuation,
         responder: &str,
@@ -76,34 +86,40 @@ impl Pusher {
         course: &Course,
         time: impl Fn() -> DateTime<Utc>,
         cluster: &impl ClusterView,
-    ) -> Result<Option<Answer>, PushError> {
-        let no_endpoint = || PushError::NoEndpoint(responder.to_owned());
-        let responders = evacuation.status.as_ref().and_then(|status| status.responders.as_ref());
-        let entry = responders
-            .and_then(|all| all.iter().find(|entry| entry.name == responder))
-            .ok_or_else(no_endpoint)?;
+    ) -> Result<Reply, PushError> {
+        let entry = entry(evacuation, responder)?;
         let address = self.address(evacuation, entry, cluster).await?;
-        let still = || self.still_at(evacuation, entry, cluster, address);
         let namespace = evacuation.namespace().unwrap_or_default();
-        let (permit, waited) = self.limiter.acquire(&namespace, address).await;
+        let (_permit, waited) = self.limiter.acquire(&namespace, address).await;
         if waited {
-            still().await?;
+            self.still_at(evacuation, entry, cluster, address).await?;
         }
         // Only now, for a token that waits can expire.
         let destination = self.destination(evacuation, entry, address).await?;
         let delivered = course.reached.unwrap_or_else(time);
-        let request = question(evacuation, responder, action, delivered).ok_or_else(no_endpoint)?;
+        let request = question(evacuation, responder, action, delivered)
+            .ok_or_else(|| PushError::NoEndpoint(responder.to_owned()))?;
         // The permit and the reads before can have taken their time.
         if !cluster.waits_for(evacuation, responder, action) {
             return Err(PushError::Overtaken(responder.to_owned()));
         }
-        let reply = self.transport.post(&destination, request, &course.sent).await?;
-        course.replied.cancel();
-        let answer = reply.as_ref().map(|reply| reply.answer);
-        // The answer is relayed for as long as it takes: that is no longer the endpoint's affair.
-        drop(permit);
-        relay(&self.client, evacuation, responder, reply, still).await?;
-        Ok(answer)
+        let response = self.transport.post(&destination, request, &course.sent).await?;
+        Ok(Reply { address, response })
+    }
+
+    /// Relays a reply. Returns the answer, or `None` for a cancellation that is acknowledged. After
+    /// [`PushError::Call`] the reply can be relayed again.
+    pub(crate) async fn relay(
+        &self,
+        evacuation: &Evacuation,
+        responder: &str,
+        reply: &Reply,
+        cluster: &impl ClusterView,
+    ) -> Result<Option<Answer>, PushError> {
+        let entry = entry(evacuation, responder)?;
+        let still = || self.still_at(evacuation, entry, cluster, reply.address);
+        relay(&self.client, evacuation, responder, reply.response.clone(), still).await?;
+        Ok(reply.response.as_ref().map(|response| response.answer))
     }
 
     /// Fails unless the target or the Service, read live, is there and has this address.
@@ -209,6 +225,14 @@ impl Pusher {
     }
 }
 
+/// Returns the entry of a responder.
+fn entry<'a>(evacuation: &'a Evacuation, responder: &str) -> Result<&'a ResponderStatus, PushError> {
+    let mut responders = evacuation.status.iter().flat_map(|status| status.responders.iter().flatten());
+    responders
+        .find(|entry| entry.name == responder)
+        .ok_or_else(|| PushError::NoEndpoint(responder.to_owned()))
+}
+
 /// Address at which a pod is asked.
 fn address_of(
     pod: &Pod,
@@ -240,13 +264,11 @@ mod tests {
     use http_body_util::BodyExt;
     use kube::client::Body;
     use serde_json::{Value, json};
-    use tokio::{
-        io::{AsyncReadExt, AsyncWriteExt},
-        net::TcpListener,
-    };
+    use tokio::net::TcpListener;
     use tower_test::mock;
 
     use super::*;
+    use crate::negotiation::push::testing::accept_once;
 
     /// A cluster without nodes and pods.
     struct Nothing {
@@ -316,22 +338,7 @@ mod tests {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let app = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = app.local_addr().unwrap().port();
-        tokio::spawn(async move {
-            let (mut stream, _) = app.accept().await.unwrap();
-            let mut asked = Vec::new();
-            let mut piece = [0; 4096];
-            while !asked.ends_with(b"}") {
-                let read = stream.read(&mut piece).await.unwrap();
-                asked.extend_from_slice(&piece[..read]);
-            }
-            let body = json!({"apiVersion": "evacuation.dev/v1alpha1", "kind": "EvacuationReview",
-                              "response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Accept"}})
-            .to_string();
-            let head =
-                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ";
-            let reply = format!("{head}{}\r\n\r\n{body}", body.len());
-            stream.write_all(reply.as_bytes()).await.unwrap();
-        });
+        tokio::spawn(accept_once(app));
         let pods: Vec<Value> = seen
             .iter()
             .map(|(uid, ip)| json!({"metadata": {"name": "p", "uid": uid}, "status": {"podIP": ip}}))
@@ -368,7 +375,11 @@ mod tests {
         let endpoint = SocketAddr::from(([127, 0, 0, 1], port));
         let other = pusher.limiter.acquire("ns", endpoint).await;
         let (cluster, course) = (Nothing { waits }, Course::default());
-        let push = pusher.push(&evacuation, "self", ReviewAction::Ask, &course, Utc::now, &cluster);
+        let push = async {
+            let reply =
+                pusher.ask(&evacuation, "self", ReviewAction::Ask, &course, Utc::now, &cluster).await?;
+            pusher.relay(&evacuation, "self", &reply, &cluster).await
+        };
         let release = async {
             while read.load(Ordering::Relaxed) == 0 {
                 tokio::task::yield_now().await;

@@ -8,7 +8,7 @@ use kube::{Api, Client, api::PostParams};
 use super::course::PushError;
 use crate::cluster::{CallError, ObjectKey, call};
 
-/// Number of attempts to relay an answer before the question counts as failed.
+/// Number of attempts to relay an answer before the failure is returned.
 const RELAY_ATTEMPTS: u32 = 6;
 
 /// Posts the answer, or the acknowledgement of a cancellation, to the Evacuation. An answer in hand is
