@@ -68,8 +68,8 @@ pub use negotiation::{
     deleted_despite, left_to_callers_until, state_word,
 };
 pub use outage::{
-    Hold, LEADERLESS, LeaseAge, NO_CONTROLLER, Opening, Outage, OutageCause, Proof, Reachability, Recorded,
-    hold_in_outage, is_recent, lease_renewed, nobody_led, recorded,
+    Hold, LEADERLESS, LeaseAge, NO_CONTROLLER, Opening, Outage, OutageCause, OutageSpan, Proof, Reachability,
+    Recorded, hold_in_outage, is_recent, lease_renewed, nobody_led, recorded,
 };
 pub use pod::{BudgetState, BudgetView, LivePod, PodPhase, PodView, keep_pin};
 pub use pod_group::{

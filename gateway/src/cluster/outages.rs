@@ -6,20 +6,41 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use evacuation_protocol::{LeaseAge, Outage, Proof, Reachability};
+use evacuation_protocol::{LeaseAge, Outage, OutageSpan, Proof, Reachability};
 use machinery_client::ServerClock;
 
 /// Record of the probes, by this process's monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Outages {
-    seen: Mutex<(Reachability, LeaseAge)>,
+    seen: Mutex<Seen>,
     clock: ServerClock,
+}
+
+#[derive(Debug)]
+struct Seen {
+    api: Reachability,
+    lease: LeaseAge,
+    span: OutageSpan,
+}
+
+impl Seen {
+    /// Returns a record whose last proof of a write is from that moment.
+    fn since(moment: Instant) -> Self {
+        Self { api: Reachability::new(moment), lease: LeaseAge::default(), span: OutageSpan::default() }
+    }
+
+    /// Returns the outage that lasts now, which is `time` by the API server's clock, if there is one. Each
+    /// probe looks for it, so that its start is known also when no call comes.
+    fn outage(&mut self, now: Instant, time: DateTime<Utc>) -> Option<Outage> {
+        let api = self.api.outage_since(now).map(|since| time - now.saturating_duration_since(since));
+        let outage = Outage::of(api, self.lease.leaderless_since(now, time));
+        self.span.seen(outage, now, time)
+    }
 }
 
 impl Default for Outages {
     fn default() -> Self {
-        let seen = Mutex::new((Reachability::new(Instant::now()), LeaseAge::default()));
-        Self { seen, clock: ServerClock::default() }
+        Self { seen: Mutex::new(Seen::since(Instant::now())), clock: ServerClock::default() }
     }
 }
 
@@ -27,13 +48,14 @@ impl Outages {
     /// Returns a record whose last proof of a write is from that moment.
     #[cfg(test)]
     pub(crate) fn since(moment: Instant) -> Self {
-        let seen = Mutex::new((Reachability::new(moment), LeaseAge::default()));
-        Self { seen, clock: ServerClock::default() }
+        Self { seen: Mutex::new(Seen::since(moment)), clock: ServerClock::default() }
     }
 
     /// Records the end of a probe of the evacuation API: the proof of its reply, if there was one.
     pub(crate) fn probed(&self, proof: Option<Proof>, now: Instant) {
-        self.lock().0.probed(proof, now);
+        let mut seen = self.lock();
+        seen.api.probed(proof, now);
+        seen.outage(now, self.now());
     }
 
     /// Takes in the time of the server that a reply carries.
@@ -49,25 +71,27 @@ impl Outages {
 
     /// Records a read of the controller's lease: its `renewTime`, or `None` when there is no lease.
     pub(crate) fn lease_read(&self, renewed: Option<DateTime<Utc>>, now: Instant) {
-        self.lock().1.read(renewed, now);
+        let mut seen = self.lock();
+        seen.lease.read(renewed, now);
+        seen.outage(now, self.now());
     }
 
     /// Returns the outage that lasts at `time`, if there is one.
     pub(crate) fn current(&self, time: DateTime<Utc>) -> Option<Outage> {
-        let now = Instant::now();
-        let (reachability, lease) = &*self.lock();
-        let api = reachability.outage_since(now).map(|since| time - now.saturating_duration_since(since));
-        Outage::of(api, lease.leaderless_since(now, time))
+        self.lock().outage(Instant::now(), time)
     }
 
-    fn lock(&self) -> MutexGuard<'_, (Reachability, LeaseAge)> {
+    fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use chrono::TimeDelta;
+    use evacuation_protocol::OutageCause;
 
     use super::*;
 
@@ -78,5 +102,25 @@ mod tests {
         let (server, received) = (Utc::now() - TimeDelta::hours(2), Instant::now());
         outages.told(server, received, received);
         assert!((outages.now() - server).abs() < TimeDelta::minutes(1));
+    }
+
+    /// The bound of an answer counts from the start. A call that passed by it would be held again otherwise.
+    #[test]
+    fn rule_11_an_outage_keeps_its_start_when_the_api_is_back_and_no_controller_leads() {
+        let second = Duration::from_secs(1);
+        let began = Instant::now().checked_sub(1000 * second).unwrap();
+        let outages = Outages::since(began);
+        let now = Utc::now();
+        for ago in 1..100 {
+            let moment = Instant::now().checked_sub((100 - ago) * second).unwrap();
+            outages.probed(None, moment);
+            outages.lease_read(Some(now - TimeDelta::seconds(90)), moment);
+        }
+        let start = |outages: &Outages| outages.current(now).map(|outage| (outage.cause, now - outage.since));
+        let (cause, away) = start(&outages).unwrap();
+        assert!(cause == OutageCause::Api && away >= TimeDelta::seconds(1000), "{away}");
+        outages.probed(Some(Proof::TakesWrites), Instant::now());
+        let (cause, leaderless) = start(&outages).unwrap();
+        assert!(cause == OutageCause::Leaderless && leaderless >= TimeDelta::seconds(1000), "{leaderless}");
     }
 }

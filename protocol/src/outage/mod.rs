@@ -1,7 +1,7 @@
 //! Outages: when the evacuation API does not answer, when nobody acts, and what an answer is worth then.
 //!
 //! Controller and gateway use the same definitions. Each measures by its own monotonic clock, and what is
-//! compared with stored data is computed from stored data.
+//! compared with stored data is computed from stored data. Outages that overlap are one ([`OutageSpan`]).
 //!
 //! | state | definition | consequence |
 //! | --- | --- | --- |
@@ -14,9 +14,11 @@
 mod hold;
 mod lease;
 mod reachability;
+mod span;
 
 pub use self::{
     hold::{Hold, Opening, Outage, OutageCause, Recorded, hold_in_outage, recorded},
     lease::{LEADERLESS, LeaseAge, NO_CONTROLLER, lease_renewed, nobody_led},
     reachability::{Proof, Reachability, is_recent},
+    span::OutageSpan,
 };
