@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Evacuation, from_condition_time};
+use evacuation_api::{Evacuation, RefusalPolicy, from_condition_time};
 use evacuation_protocol::{
-    GroupPod, Hold, Outage, Recorded, disrupts, hold_in_outage, holding, other_members, recorded,
+    GroupPod, Hold, Opening, Outage, Recorded, disrupts, hold_in_outage, holding, other_members, recorded,
 };
 use k8s_openapi::api::core::v1::Pod;
 
-use super::Facts;
+use super::{Facts, progress};
 
 /// Another pod of the group, with its Evacuations.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Mate {
 /// Returns true when a member is not done with what the Evacuation of the called pod asks of all, the call
 /// concerns all, and no deadline acts.
 pub(super) fn is_held(facts: &Facts<'_>, active: &Evacuation) -> bool {
-    if is_unheld(facts, active) {
+    if acts_alone(facts, active) {
         return false;
     }
     let pods: Vec<_> = concerned(facts)
@@ -38,8 +38,8 @@ pub(super) fn is_held(facts: &Facts<'_>, active: &Evacuation) -> bool {
 }
 
 /// Returns true when a deadline was reached, which acts whatever the pod's PodGroup does.
-pub(super) fn is_unheld(facts: &Facts<'_>, active: &Evacuation) -> bool {
-    recorded(active, facts.now) == Recorded::Unheld
+pub(super) fn acts_alone(facts: &Facts<'_>, active: &Evacuation) -> bool {
+    recorded(active, facts.now) == Recorded::Forced
 }
 
 /// Returns the members whom the call concerns: none for the controller that owns the pod.
@@ -52,11 +52,33 @@ pub(super) fn held_in_outage<'a>(
     facts: &Facts<'a>,
     outage: Outage,
 ) -> Option<(&'a Evacuation, DateTime<Utc>)> {
-    let mut asked = concerned(facts).iter().filter_map(|mate| mate.active.as_deref());
-    asked.find_map(|evacuation| match worth(facts, outage, recorded(evacuation, facts.now)) {
+    records(facts).find_map(|(evacuation, record)| match worth(facts, outage, record) {
         Hold::Until(until) => Some((evacuation, until)),
         Hold::Waits | Hold::Done | Hold::Opens(_) => None,
     })
+}
+
+/// Returns true when the answer of a member held for as long as an outage can make it hold.
+pub(super) fn held_to_the_bound(facts: &Facts<'_>, outage: Outage) -> bool {
+    records(facts).any(|(_, record)| worth(facts, outage, record) == Hold::Opens(Opening::HoldEnded))
+}
+
+/// Returns what the Evacuations of the members record.
+fn records<'a>(facts: &Facts<'a>) -> impl Iterator<Item = (&'a Evacuation, Recorded)> {
+    concerned(facts).iter().flat_map(move |mate| {
+        let asked = mate.active.as_deref().map(|active| (active, recorded(active, facts.now)));
+        asked.into_iter().chain(refusal(facts, mate))
+    })
+}
+
+/// Returns the refusal that ended the Evacuation of a member, while nobody could record that for the called
+/// pod. None where a requester overrides it.
+fn refusal<'a>(facts: &Facts<'a>, mate: &'a Mate) -> Option<(&'a Evacuation, Recorded)> {
+    let policy = facts.active?.status.as_ref().and_then(|status| status.policy.as_ref());
+    let hardest = policy.map(|policy| policy.on_refusal).max(Some(facts.row.on_refusal));
+    let last = progress::ended(mate).filter(|_| hardest != Some(RefusalPolicy::Override))?;
+    let (_, until) = progress::fresh_refusal(facts, last)?;
+    Some((last, Recorded::Answer { until: Some(until) }))
 }
 
 /// Returns true when a member can still answer in an outage, or be asked.

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{DeadlineAction, Evacuation};
 use evacuation_protocol::{
-    Hold, Opening, Outage, OutageCause, budget_blocked_since, hold_in_outage, recorded,
+    Hold, Opening, Outage, OutageCause, Recorded, budget_blocked_since, hold_in_outage, recorded,
 };
 
 use super::{Facts, Pass, Reply, Verdict, entry, group, patience};
@@ -67,17 +67,17 @@ pub(super) fn cause_words(cause: OutageCause) -> &'static str {
 ///
 /// An answer of the app keeps its calls until it ends or the bound is reached. No call waits for ever.
 pub(super) fn in_outage(facts: &Facts<'_>, outage: Outage, usual: Verdict) -> Verdict {
-    match (usual, facts.active) {
+    match usual {
         // What passes anyway does, the live pod decides first, and a pod that is gone is gone.
-        (usual @ (Verdict::Pass(_) | Verdict::Look), _) => usual,
-        (Verdict::Wait(reply), _) if reply.code == 404 => Verdict::Wait(reply),
-        (usual, active) if active.is_none_or(|active| !group::is_unheld(facts, active)) => {
-            match group::held_in_outage(facts, outage) {
-                Some((mate, until)) => held(facts, outage, mate, until, usual),
-                None => of_pod(facts, outage, usual),
-            }
+        Verdict::Pass(_) | Verdict::Look => usual,
+        Verdict::Wait(reply) if reply.code == 404 => Verdict::Wait(reply),
+        usual if facts.active.is_some_and(|active| group::acts_alone(facts, active)) => {
+            of_pod(facts, outage, usual)
         }
-        (usual, _) => of_pod(facts, outage, usual),
+        usual => match group::held_in_outage(facts, outage) {
+            Some((mate, until)) => held(facts, outage, mate, until, usual),
+            None => of_pod(facts, outage, usual),
+        },
     }
 }
 
@@ -96,15 +96,23 @@ fn of_pod(facts: &Facts<'_>, outage: Outage, usual: Verdict) -> Verdict {
 }
 
 fn with_record(facts: &Facts<'_>, outage: Outage, active: &Evacuation, usual: Verdict) -> Verdict {
-    match hold_in_outage(recorded(active, facts.now), outage, facts.longest_hold, facts.now) {
+    let record = recorded(active, facts.now);
+    match hold_in_outage(record, outage, facts.longest_hold, facts.now) {
         Hold::Until(until) => held(facts, outage, active, until, usual),
         Hold::Waits if !leaves_it_to_the_controller(facts, outage) => usual,
-        Hold::Done if group::is_held(facts, active) => {
-            let waits = group::waits_in_outage(facts, active, outage);
-            if waits { usual } else { Verdict::Open(WayOut::Unanswered(outage.cause)) }
+        Hold::Done if !group::is_held(facts, active) => counted(facts, outage, active),
+        // Two of the ways to be done: the app has accepted, and its refusal is overridden.
+        Hold::Done | Hold::Opens(Opening::Unheld)
+            if record != Recorded::Forced && group::waits_in_outage(facts, active, outage) =>
+        {
+            usual
         }
-        Hold::Done => counted(facts, outage, active),
-        Hold::Waits | Hold::Opens(Opening::Unanswered) => Verdict::Open(WayOut::Unanswered(outage.cause)),
+        Hold::Done if group::held_to_the_bound(facts, outage) => {
+            Verdict::Open(WayOut::HoldEnded(outage.cause))
+        }
+        Hold::Done | Hold::Waits | Hold::Opens(Opening::Unanswered) => {
+            Verdict::Open(WayOut::Unanswered(outage.cause))
+        }
         Hold::Opens(Opening::HoldEnded) => Verdict::Open(WayOut::HoldEnded(outage.cause)),
         Hold::Opens(Opening::Unheld) => Verdict::Open(WayOut::Unrecorded(outage.cause)),
     }

@@ -234,6 +234,9 @@ fn counted(call: &Call, row: &Row, evacuation: &Evacuation, patience: i64) -> St
 /// Returns the state of an Evacuation in words.
 fn state(evacuation: &Evacuation) -> String {
     let status = evacuation.status.as_ref();
+    if let Some(failed) = status.and_then(|status| status.true_condition(ConditionType::Failed)) {
+        return words(&failed.message);
+    }
     let responders = status.and_then(|status| status.responders.as_deref()).unwrap_or_default();
     if let Some(active) = responders.iter().find(|responder| responder.state == ResponderState::Active) {
         return answer(active);

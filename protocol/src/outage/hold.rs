@@ -53,9 +53,10 @@ pub enum Recorded {
         /// Time at which the question was made, or at which the last answer ended.
         since: DateTime<Utc>,
     },
-    /// Nothing holds any more, and nobody has recorded that yet: a deadline was reached, or the last refusal
-    /// is overridden.
-    Unheld,
+    /// A deadline was reached, and nobody has recorded that yet. It acts whatever else holds the pod.
+    Forced,
+    /// The last refusal is overridden, and nobody has recorded that yet. The responder counts as done.
+    Overridden,
     /// Every responder is done. The eviction is outstanding.
     Done,
 }
@@ -69,7 +70,7 @@ pub fn recorded(evacuation: &Evacuation, now: DateTime<Utc>) -> Recorded {
     };
     let forced = next_forced(status);
     if forced.is_some_and(|time| time <= now) {
-        return Recorded::Unheld;
+        return Recorded::Forced;
     }
     let Some(responders) = &status.responders else {
         return Recorded::Unanswered { since: created };
@@ -86,7 +87,7 @@ pub fn recorded(evacuation: &Evacuation, now: DateTime<Utc>) -> Recorded {
             ended => Recorded::Unanswered { since: ended.unwrap_or(answered) },
         },
         Some(Answer::Refuse) if !is_overridden(status) => Recorded::Answer { until: forced },
-        Some(Answer::Refuse) if is_last => Recorded::Unheld,
+        Some(Answer::Refuse) if is_last => Recorded::Overridden,
         Some(Answer::Accept) if is_last => Recorded::Done,
         Some(Answer::Refuse | Answer::Accept) => Recorded::Unanswered { since: answered },
         None => Recorded::Unanswered { since: asked(current).unwrap_or(created) },
@@ -151,7 +152,7 @@ pub fn hold_in_outage(recorded: Recorded, outage: Outage, longest: TimeDelta, no
                 OutageCause::Leaderless | OutageCause::Api => Hold::Opens(Opening::Unanswered),
             }
         }
-        Recorded::Unheld => Hold::Opens(Opening::Unheld),
+        Recorded::Forced | Recorded::Overridden => Hold::Opens(Opening::Unheld),
         Recorded::Done => Hold::Done,
     }
 }
@@ -216,11 +217,11 @@ mod tests {
             (pushed(delay()), 20, until(130), "nobody reminds an endpoint"),
             (pushed(delay()), 130, since(130), "it had the time to answer a reminder"),
             (with_deadline(delay(), Evict), 20, until(50), "a deadline before the end of the delay"),
-            (with_deadline(delay(), Delete), 50, Recorded::Unheld, "a deadline acts whatever else fails"),
+            (with_deadline(delay(), Delete), 50, Recorded::Forced, "a deadline acts whatever else fails"),
             (with_deadline(delay(), GiveUp), 60, until(100), "a requester that gave up evicts nobody"),
             (refusal(Wait), 9999, Recorded::Answer { until: None }, "a refusal under Wait"),
             (refusal(RefusalPolicy::GiveUp), 20, Recorded::Answer { until: None }, "one under GiveUp"),
-            (refusal(Override), 20, Recorded::Unheld, "an overridden refusal"),
+            (refusal(Override), 20, Recorded::Overridden, "an overridden refusal"),
             (with_another(refusal(Override)), 20, since(10), "the next is still to be asked"),
             (accept(), 20, Recorded::Done, "an acceptance"),
             (with_another(accept()), 20, since(10), "the next is still to be asked"),
@@ -251,7 +252,8 @@ mod tests {
             (asked(10), Leaderless, 1030, opens(Opening::Unanswered)),
             (asked(1100), Leaderless, 1129, Hold::Waits),
             (asked(1100), Leaderless, 1130, opens(Opening::Unanswered)),
-            (Recorded::Unheld, Api, 1006, opens(Opening::Unheld)),
+            (Recorded::Forced, Api, 1006, opens(Opening::Unheld)),
+            (Recorded::Overridden, Leaderless, 1006, opens(Opening::Unheld)),
             (Recorded::Done, Leaderless, 9999, Hold::Done),
         ];
         for (recorded, cause, now, expected) in table {

@@ -57,7 +57,12 @@ fn refused(pod: &str) -> Value {
 
 /// Returns an eviction of a pod whose app has accepted, beside that pod of its group.
 fn accepted(beside: Mate) -> Case {
-    let mut active: Evacuation = serde_json::from_value(asking("db-0", Some("Accept"))).unwrap();
+    answered(Some("Accept"), beside)
+}
+
+/// Returns an eviction of a pod whose app gave that answer, beside that pod of its group.
+fn answered(answer: Option<&str>, beside: Mate) -> Case {
+    let mut active: Evacuation = serde_json::from_value(asking("db-0", answer)).unwrap();
     active.spec.target.pod.uid = Some("pod-1".to_owned());
     Case { active: Some(active), group: vec![beside], ..evict() }
 }
@@ -124,18 +129,72 @@ fn a_fresh_refusal_of_one_member_answers_the_calls_for_all_and_names_it() {
 
 #[test]
 fn rule_11_the_answer_of_one_member_holds_the_calls_for_all_in_an_outage() {
-    let outage = |cause| Some(Outage { cause, since: now() - TimeDelta::seconds(100) });
     let delayed = || mate("db-1", Some(asking("db-1", Some("Delay"))), None);
     let silent = || mate("db-1", Some(asking("db-1", None)), None);
-    let unasked = Case { group: vec![delayed()], outage: outage(OutageCause::Api), ..evict() };
-    for case in [unasked, Case { outage: outage(OutageCause::Api), ..accepted(delayed()) }] {
+    let unasked = Case { group: vec![delayed()], outage: outage(OutageCause::Api, 100), ..evict() };
+    for case in [unasked, Case { outage: outage(OutageCause::Api, 100), ..accepted(delayed()) }] {
         let reply = case.waits();
         assert!(reply.is_held() && reply.message.contains("pod db-1"), "{reply:?}");
     }
     for cause in [OutageCause::Api, OutageCause::Leaderless] {
-        let case = Case { outage: outage(cause), ..accepted(silent()) };
+        let case = Case { outage: outage(cause, 100), ..accepted(silent()) };
         assert_eq!(case.judge(), Verdict::Open(WayOut::Unanswered(cause)));
     }
-    let led = Case { outage: outage(OutageCause::Leaderless), ..accepted(delayed()) };
+    let led = Case { outage: outage(OutageCause::Leaderless, 100), ..accepted(delayed()) };
     led.waits();
+}
+
+/// Returns an outage that began so many seconds ago.
+fn outage(cause: OutageCause, seconds: i64) -> Option<Outage> {
+    Some(Outage { cause, since: now() - TimeDelta::seconds(seconds) })
+}
+
+/// A preemption overrides the refusal of one app. That is no deadline, which acts alone.
+#[test]
+fn an_overridden_refusal_of_one_member_leaves_the_delay_of_another_standing_in_an_outage() {
+    for cause in [OutageCause::Api, OutageCause::Leaderless] {
+        for (beside, passes) in [(Some("Delay"), false), (Some("Refuse"), false), (Some("Accept"), true)] {
+            let beside = mate("db-1", Some(asking("db-1", beside)), None);
+            let mut case = Case { outage: outage(cause, 100), ..answered(Some("Refuse"), beside) };
+            let status = case.active.as_mut().unwrap().status.as_mut().unwrap();
+            status.policy.as_mut().unwrap().on_refusal = RefusalPolicy::Override;
+            let open = case.judge() == Verdict::Open(WayOut::Unrecorded(cause));
+            assert_eq!(open, passes, "{cause:?} {:?}", case.group);
+            assert!(passes || matches!(case.judge(), Verdict::Wait(_)), "{:?}", case.judge());
+        }
+    }
+}
+
+/// The controller ends the Evacuations of the other members a moment later, or after the outage.
+#[test]
+fn a_refusal_that_has_ended_the_question_to_one_member_holds_the_others_in_an_outage() {
+    for cause in [OutageCause::Api, OutageCause::Leaderless] {
+        let case = |seconds| Case {
+            outage: outage(cause, seconds),
+            ..accepted(mate("db-1", None, Some(refused("db-1"))))
+        };
+        let reply = case(899).waits();
+        assert_eq!(reply.is_held(), cause == OutageCause::Api, "{reply:?}");
+        if reply.is_held() {
+            let words = "shop/db-0: pod db-1 of the same PodGroup: responder self refused: busy; the";
+            assert!(reply.message.starts_with(words), "{reply:?}");
+        }
+        assert_eq!(case(900).judge(), Verdict::Open(WayOut::HoldEnded(cause)));
+        let mut overridden = case(899);
+        let status = overridden.active.as_mut().unwrap().status.as_mut().unwrap();
+        status.policy.as_mut().unwrap().on_refusal = RefusalPolicy::Override;
+        assert_eq!(overridden.judge(), Verdict::Open(WayOut::Unanswered(cause)));
+    }
+}
+
+#[test]
+fn a_refusal_after_which_the_app_has_accepted_is_no_answer_of_the_group() {
+    let of = |answer| Case {
+        group: vec![mate("db-1", Some(asking("db-1", answer)), Some(refused("db-1")))],
+        ..evict()
+    };
+    of(Some("Accept")).asks();
+    for standing in [None, Some("Delay")] {
+        assert_eq!(of(standing).waits().cause, "EvacuationRefused", "{standing:?}");
+    }
 }
