@@ -85,7 +85,7 @@ fn refusal<'a>(facts: &Facts<'a>, mate: &'a Mate) -> Option<(&'a Evacuation, Rec
 pub(super) fn waits_in_outage(facts: &Facts<'_>, active: &Evacuation, outage: Outage) -> bool {
     let created = active.metadata.creation_timestamp.as_ref().map(from_condition_time);
     let unasked = Recorded::Unanswered { since: created.unwrap_or(DateTime::<Utc>::MIN_UTC) };
-    facts.group.iter().any(|mate| {
+    concerned(facts).iter().any(|mate| {
         let record = mate.active.as_deref().map_or(unasked, |asked| recorded(asked, facts.now));
         worth(facts, outage, record) == Hold::Waits
     })

@@ -97,16 +97,15 @@ fn of_pod(facts: &Facts<'_>, outage: Outage, usual: Verdict) -> Verdict {
 
 fn with_record(facts: &Facts<'_>, outage: Outage, active: &Evacuation, usual: Verdict) -> Verdict {
     let record = recorded(active, facts.now);
+    let others_wait = || record != Recorded::Forced && group::waits_in_outage(facts, active, outage);
+    let leaves = leaves_it_to_the_controller(facts, outage);
     match hold_in_outage(record, outage, facts.longest_hold, facts.now) {
         Hold::Until(until) => held(facts, outage, active, until, usual),
-        Hold::Waits if !leaves_it_to_the_controller(facts, outage) => usual,
+        Hold::Waits if !leaves => usual,
         Hold::Done if !group::is_held(facts, active) => counted(facts, outage, active),
         // Two of the ways to be done: the app has accepted, and its refusal is overridden.
-        Hold::Done | Hold::Opens(Opening::Unheld)
-            if record != Recorded::Forced && group::waits_in_outage(facts, active, outage) =>
-        {
-            usual
-        }
+        Hold::Done | Hold::Opens(Opening::Unheld) if others_wait() => usual,
+        Hold::Opens(Opening::Unanswered) if !leaves && others_wait() => usual,
         Hold::Done if group::held_to_the_bound(facts, outage) => {
             Verdict::Open(WayOut::HoldEnded(outage.cause))
         }

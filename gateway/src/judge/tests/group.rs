@@ -198,3 +198,24 @@ fn a_refusal_after_which_the_app_has_accepted_is_no_answer_of_the_group() {
         assert_eq!(of(standing).waits().cause, "EvacuationRefused", "{standing:?}");
     }
 }
+
+#[test]
+fn the_silence_of_one_member_opens_no_call_while_nobody_acts_and_another_can_still_answer() {
+    for (asked, passes) in [(-29, false), (-30, true)] {
+        let mut beside = asking("db-1", None);
+        beside["metadata"]["creationTimestamp"] = at(asked);
+        beside["status"]["responders"][0]["activeTime"] = at(asked);
+        let silent = |cause| Case {
+            outage: outage(cause, 100),
+            ..answered(None, mate("db-1", Some(beside.clone()), None))
+        };
+        let opens = |case: Case, cause| case.judge() == Verdict::Open(WayOut::Unanswered(cause));
+        let leaderless = silent(OutageCause::Leaderless);
+        assert_eq!(opens(leaderless, OutageCause::Leaderless), passes, "{asked}");
+        assert!(opens(silent(OutageCause::Api), OutageCause::Api), "no app can answer");
+        // Its callers do not come back.
+        let taint = call_of("system:serviceaccount:kube-system:node-controller", Operation::Delete);
+        let taint = Case { call: taint, ..silent(OutageCause::Leaderless) };
+        assert!(opens(taint, OutageCause::Leaderless), "{asked}");
+    }
+}
