@@ -29,8 +29,8 @@ use crate::{
     config::{ConfigurationFile, Row},
     events::EventSink,
     judge::{
-        Facts, Mate, Pass, Reply, Sight, Trusted, Verdict, cuts_grace, is_forced, is_of_record, judge,
-        other_node, waits_to_be_counted,
+        Facts, Mate, Pass, Reply, Sight, Trusted, Verdict, asked_mate, cuts_grace, is_forced, is_of_record,
+        judge, other_node, waits_to_be_counted,
     },
     ledger::Ledger,
     limiter::Limiter,
@@ -51,6 +51,8 @@ struct Decision {
     /// True when the call passes if it is surplus.
     waits_to_be_counted: bool,
     records: Records,
+    /// The Evacuation of another pod of the PodGroup whose app is asked, or has not let the pods go.
+    asked_mate: Option<Arc<Evacuation>>,
 }
 
 /// Answers calls. It keeps no state but caches.
@@ -200,7 +202,8 @@ impl Gateway {
         };
         let verdict = judge(&facts);
         let waits_to_be_counted = waits_to_be_counted(&facts, &verdict);
-        Decision { verdict, waits_to_be_counted, records }
+        let asked_mate = asked_mate(&facts).cloned();
+        Decision { verdict, waits_to_be_counted, records, asked_mate }
     }
 
     /// Decides by a view of the pod. Continues with a newer view where that is not enough.
@@ -211,7 +214,8 @@ impl Gateway {
         sight: Sight,
         row: &Row,
     ) -> ControlFlow<Answer, View> {
-        let Decision { mut verdict, waits_to_be_counted, records } = self.decision(call, pod, sight, row);
+        let Decision { mut verdict, waits_to_be_counted, records, asked_mate } =
+            self.decision(call, pod, sight, row);
         let is_live = matches!(sight, Sight::Live { .. });
         if is_live && waits_to_be_counted && self.surplus.is_surplus(call, pod).await {
             verdict = Verdict::Pass(Pass::Surplus);
@@ -253,7 +257,16 @@ impl Gateway {
             Verdict::Wait(reply) => Break(Answer::Wait(reply)),
             Verdict::Ask { .. } if call.dry_run => Break(Answer::Wait(Reply::dry_run(call, row))),
             Verdict::Ask { entry, expired_in } => {
-                self.ask(call, pod, row, *entry, expired_in.as_deref(), &records).await
+                match self.ask(call, pod, row, *entry, expired_in.as_deref(), &records).await {
+                    // A pause of seconds is no outage, in which the judge decides by the other members.
+                    Break(Answer::Unasked(Unasked::ApiDown)) if !self.is_api_away() => {
+                        let now = self.cluster.now();
+                        Break(asked_mate.map_or(Answer::Unasked(Unasked::ApiDown), |mate| {
+                            Answer::Wait(Reply::waiting(call, row, &mate, now))
+                        }))
+                    }
+                    answer => answer,
+                }
             }
             Verdict::Count(entry) => self.count(call, pod, row, *entry, &records).await,
             Verdict::Look => self.look(call, Some(row)).await.map_or_else(Break, Continue),

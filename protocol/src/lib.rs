@@ -74,7 +74,7 @@ pub use outage::{
 pub use pod::{BudgetState, BudgetView, LivePod, PodPhase, PodView, keep_pin};
 pub use pod_group::{
     GroupAct, GroupPod, MAX_GROUP_MEMBERS, MAX_GROUP_PODS, Member, MemberState, can_be_disrupted, disrupts,
-    holding, moves_together, other_members, part_group, plan_group, pod_group,
+    holding, members_beside, moves_together, other_members, part_group, plan_group, pod_group,
 };
 pub use policy::{all_asleep, all_expired, derive_policy, has_expired};
 pub use requesters::{

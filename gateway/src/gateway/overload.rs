@@ -48,9 +48,9 @@ impl Gateway {
 
     /// Answers a call that got no decision: its time is over, every slot is taken, or its pod was not read.
     ///
-    /// The decision of the caches holds. An app that is being asked, perhaps on behalf of other calls, holds
-    /// its calls up. Other calls wait as [`turn`] says, for as long as an outage lets an answer hold: so a
-    /// flood of calls does not open the way to an app.
+    /// The decision of the caches holds. An app that is being asked, perhaps on behalf of other calls or for
+    /// another pod of the PodGroup, holds its calls up. Other calls wait as [`turn`] says, for as long as an
+    /// outage lets an answer hold: so a flood of calls does not open the way to an app.
     pub(super) fn undecided(
         &self,
         call: &Call,
@@ -63,8 +63,10 @@ impl Gateway {
         let row = view.map(|(pod, _)| table.row(call, pod));
         let now = self.cluster.now();
         if let Some(((pod, sight), row)) = view.zip(row) {
-            let Decision { verdict, records, .. } = self.decision(call, pod, *sight, row);
-            let reply = match (turn(&verdict, records.active.is_some(), load), verdict, records.active) {
+            let Decision { verdict, records, asked_mate, .. } = self.decision(call, pod, *sight, row);
+            // In an outage the judge decides by the other members.
+            let asked = records.active.or(asked_mate.filter(|_| !load.away));
+            let reply = match (turn(&verdict, asked.is_some(), load), verdict, asked) {
                 (_, Verdict::Wait(reply), _) => return Answer::Wait(reply),
                 (Some(Turn::Read), _, Some(active)) => Some(Reply::waiting(call, row, &active, now)),
                 (_, Verdict::Pass(pass), _) => return Answer::Pass(pass),

@@ -20,6 +20,7 @@ use crate::{
 };
 
 mod counting;
+mod group;
 mod outages;
 mod overload;
 
@@ -41,6 +42,8 @@ struct PlayedApi {
     /// The pod as the first list shows it, and as a read shows it.
     listed: Value,
     live: Value,
+    /// Other pods as the first list shows them.
+    beside: Vec<Value>,
     /// True when the server's answer to a new Evacuation never comes.
     hangs: bool,
     /// HTTP code with which a new Evacuation is rejected; 0 for none.
@@ -82,7 +85,10 @@ impl PlayedApi {
         let list = |items: Value| (200, json!({"metadata": {"resourceVersion": "5"}, "items": items}));
         match (method, path) {
             (Method::GET, _) if query.contains("watch=true") => std::future::pending().await,
-            (Method::GET, "/api/v1/pods") => list(json!([self.listed])),
+            (Method::GET, "/api/v1/pods") => {
+                let pods: Vec<_> = self.beside.iter().chain([&self.listed]).collect();
+                list(json!(pods))
+            }
             (Method::GET, "/apis/evacuation.dev/v1alpha1/namespaces/shop/evacuations/db-0-x") => {
                 match &*self.live_evacuation.lock().unwrap() {
                     Value::Null => {

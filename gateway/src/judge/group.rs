@@ -5,11 +5,14 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use evacuation_api::{Evacuation, RefusalPolicy, from_condition_time};
 use evacuation_protocol::{
-    GroupPod, Hold, Opening, Outage, Recorded, disrupts, hold_in_outage, holding, other_members, recorded,
+    GroupPod, Hold, Opening, Outage, Recorded, disrupts, hold_in_outage, holding, members_beside, recorded,
 };
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{Facts, progress};
+use super::{
+    Facts,
+    progress::{self, Progress},
+};
 
 /// Another pod of the group, with its Evacuations.
 #[derive(Clone, Debug)]
@@ -34,7 +37,7 @@ pub(super) fn is_held(facts: &Facts<'_>, active: &Evacuation) -> bool {
             evacuations: mate.active.iter().chain(&mate.last).map(AsRef::as_ref).collect(),
         })
         .collect();
-    holding(&other_members(active, &pods)).is_some()
+    holding(&members_beside(active, &pods)).is_some()
 }
 
 /// Returns true when a deadline was reached, which acts whatever the pod's PodGroup does.
@@ -45,6 +48,13 @@ pub(super) fn acts_alone(facts: &Facts<'_>, active: &Evacuation) -> bool {
 /// Returns the members whom the call concerns: none for the controller that owns the pod.
 pub(super) fn concerned<'a>(facts: &Facts<'a>) -> &'a [Mate] {
     if disrupts(&facts.row.entry_name()) { facts.group } else { &[] }
+}
+
+/// Returns the Evacuation of a member whose responders are not done: one is asked, or its answer lets no
+/// member go.
+pub(crate) fn asked_mate<'a>(facts: &Facts<'a>) -> Option<&'a Arc<Evacuation>> {
+    let mut asked = concerned(facts).iter().filter_map(|mate| mate.active.as_ref());
+    asked.find(|active| Progress::of(active) == Progress::Asking)
 }
 
 /// Returns the Evacuation of a member whose app's answer holds in an outage, and until when.

@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::Pod;
 pub(crate) use self::{
     entry::cuts_grace,
     exemption::{Trusted, is_forced},
-    group::Mate,
+    group::{Mate, asked_mate},
     outage::WayOut,
     reply::Reply,
     successor::other_node,
@@ -233,7 +233,8 @@ fn without_outage(facts: &Facts<'_>) -> Verdict {
     {
         return Verdict::Wait(refused);
     }
-    if facts.registered || facts.namespace.asks_all {
+    // The question to another member stands, also when its registration is gone.
+    if facts.registered || facts.namespace.asks_all || asked_mate(facts).is_some() {
         return Verdict::Ask { entry: Box::new(entry(facts)), expired_in: None };
     }
     if counts { Verdict::Count(Box::new(entry(facts))) } else { Verdict::Pass(Pass::Unregistered) }

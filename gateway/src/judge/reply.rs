@@ -36,11 +36,14 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Returns the reply to a caller whose entry is in an Evacuation that has not ended.
+    /// Returns the reply to a caller whose entry is in an Evacuation that has not ended, or that waits for
+    /// that of another pod of the PodGroup.
     pub(crate) fn waiting(call: &Call, row: &Row, evacuation: &Evacuation, now: DateTime<Utc>) -> Self {
-        let mut text = format!("{}: {}", call.target(), state(evacuation));
+        let of_mate = mate(call, evacuation);
+        let mut text = format!("{}: {of_mate}{}", call.target(), state(evacuation));
         let key = row.entry_name();
-        let own = evacuation.spec.requesters.iter().find(|e| e.name == key && e.owner == call.user.name);
+        let mut entries = evacuation.spec.requesters.iter().filter(|_| of_mate.is_empty());
+        let own = entries.find(|e| e.name == key && e.owner == call.user.name);
         // Writing to a String cannot fail.
         let _ = match own.map(|own| (own.budget_patience_seconds, own.deadline)) {
             Some((Some(patience), _)) => write!(text, "; {}", counted(call, row, evacuation, patience)),

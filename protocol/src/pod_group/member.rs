@@ -43,14 +43,20 @@ pub enum MemberState {
     Refused(String),
 }
 
-/// Returns the members that are to move together with the target of an Evacuation.
-///
-/// Those are the other pods of the group that run on a node and are older than the Evacuation. A younger
-/// one replaces a member that has moved. None in a group that is too large, or when nobody but the
-/// controller that owns the target wants it gone.
+/// Returns the members that are to move together with the target of an Evacuation, as [`members_beside`]
+/// does. None when nobody but the controller that owns the target wants it gone.
 pub fn other_members(evacuation: &Evacuation, pods: &[GroupPod<'_>]) -> Vec<Member> {
     let disrupted = evacuation.spec.requesters.iter().any(|entry| disrupts(&entry.name));
-    if !disrupted || is_too_large(pods) {
+    if disrupted { members_beside(evacuation, pods) } else { Vec::new() }
+}
+
+/// Returns the members that move together with the target when a call disrupts it, whether or not the caller
+/// has an entry in the Evacuation yet.
+///
+/// Those are the other pods of the group that run on a node and are older than the Evacuation. A younger
+/// one replaces a member that has moved. None in a group that is too large.
+pub fn members_beside(evacuation: &Evacuation, pods: &[GroupPod<'_>]) -> Vec<Member> {
+    if is_too_large(pods) {
         return Vec::new();
     }
     let target = evacuation.spec.target.pod.uid.as_deref();

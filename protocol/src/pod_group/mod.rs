@@ -24,7 +24,7 @@ use k8s_openapi::api::{core::v1::Pod, scheduling::v1beta1::PodGroup};
 use crate::pod::{LivePod, PodPhase};
 
 pub use self::{
-    member::{GroupPod, Member, MemberState, holding, other_members},
+    member::{GroupPod, Member, MemberState, holding, members_beside, other_members},
     plan::{GroupAct, part_group, plan_group},
 };
 

@@ -219,3 +219,42 @@ fn the_silence_of_one_member_opens_no_call_while_nobody_acts_and_another_can_sti
         assert!(opens(taint, OutageCause::Leaderless), "{asked}");
     }
 }
+
+/// The call of the controller that owns a pod concerns that pod alone, and so does its Evacuation.
+#[test]
+fn the_entry_of_the_owner_of_a_pod_opens_no_way_past_the_other_members() {
+    for (beside, passes) in [
+        (mate("db-1", None, None), false),
+        (mate("db-1", Some(asking("db-1", Some("Refuse"))), None), false),
+        (mate("db-1", None, Some(refused("db-1"))), false),
+        (mate("db-1", Some(asking("db-1", Some("Accept"))), None), true),
+    ] {
+        let mut case = accepted(beside);
+        let entries = &mut case.active.as_mut().unwrap().spec.requesters;
+        entries[0].owner = RS.to_owned();
+        entries[0].name = "gateway.evacuation.dev/replicaset".to_owned();
+        assert_eq!(case.passes(), passes.then_some(Pass::RespondersDone), "{:?}", case.group);
+        if !passes {
+            assert_eq!(case.asks().owner, "alice");
+        }
+    }
+}
+
+#[test]
+fn a_pod_without_responders_is_asked_for_as_long_as_another_member_is() {
+    let beside = |answer| Case {
+        registered: false,
+        group: vec![mate("db-1", Some(asking("db-1", answer)), None)],
+        ..evict()
+    };
+    for open in [None, Some("Delay"), Some("Refuse")] {
+        beside(open).asks();
+        let by_owner = Case {
+            call: call_of(RS, Operation::Delete),
+            pod: pod_of(Some("ReplicaSet"), None),
+            ..beside(open)
+        };
+        assert_eq!(by_owner.passes(), Some(Pass::Unregistered));
+    }
+    assert_eq!(beside(Some("Accept")).passes(), Some(Pass::Unregistered));
+}
