@@ -5,12 +5,10 @@
 //! needs proof: the call must be a retry for the earlier pod, and no call for this one.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::{
-    ConditionType, Evacuation, GATEWAY_ENTRY_PREFIX, RecordedRequester, from_condition_time,
-};
+use evacuation_api::{ConditionType, Evacuation, from_condition_time};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{Facts, Reply, Sight};
+use super::{Facts, Reply, Sight, patience};
 use crate::{call::Operation, pod::node_name};
 
 /// Time after the end of an Evacuation in which a call for the pod's successor counts as a retry. Callers
@@ -29,16 +27,19 @@ pub(super) enum Meaning {
 /// Returns the meaning of a call that may be a retry for the earlier pod. `None` for a new question.
 ///
 /// A retry comes within [`RETRY_SECONDS`] of the end. Its caller asked for the earlier pod before this one
-/// was made, and no Evacuation of this one has ended. A successor on the same node, or on none, then proves
-/// that the earlier pod is gone. On another node it is a new question, with one exception: an eviction, while
-/// the earlier pod's node takes no more pods and the successor's node does. Only the first one is drained.
+/// was made, by a call of the same row, and that entry was there at the end and had not expired. No
+/// Evacuation of this one has ended.
+///
+/// A successor on the same node, or on none, then proves that the earlier pod is gone. On another node it is
+/// a new question, with one exception: an eviction, while the earlier pod's node takes no more pods and the
+/// successor's node does. Only the first one is drained.
 pub(super) fn meaning(facts: &Facts<'_>) -> Option<Meaning> {
     let before = facts.predecessor.filter(|_| facts.call.uid.is_none())?;
     let status = before.status.as_ref()?;
     status.true_condition(ConditionType::Evacuated)?;
     let is_recent = facts.now < status.finish_time?.0 + TimeDelta::seconds(RETRY_SECONDS);
     // Pods are made at whole seconds.
-    let asked_before = joined(facts, before)
+    let asked_before = patience::joined(facts.call, facts.row, before)
         .zip(created(facts.pod))
         .is_some_and(|(joined, made)| joined.timestamp() <= made.timestamp());
     if !is_recent || !asked_before || facts.last.is_some() {
@@ -59,17 +60,6 @@ pub(crate) fn other_node<'a>(pod: &'a Pod, before: &'a Evacuation) -> Option<(&'
     let now = node_name(pod)?;
     let known = before.status.as_ref().and_then(|status| status.node_name.as_deref()).unwrap_or_default();
     (known != now).then_some((known, now))
-}
-
-/// Returns the time at which the caller first asked in an Evacuation.
-fn joined(facts: &Facts<'_>, evacuation: &Evacuation) -> Option<DateTime<Utc>> {
-    let own = |entry: &&RecordedRequester| {
-        entry.owner == facts.call.user.name
-            && entry.name.starts_with(GATEWAY_ENTRY_PREFIX)
-            && entry.left_time.is_none()
-    };
-    let requesters = evacuation.status.iter().flat_map(|status| &status.requesters);
-    requesters.filter(own).map(|entry| entry.joined().0).min()
 }
 
 /// Returns the time at which a pod was made.

@@ -463,6 +463,30 @@ fn a_successor_on_another_node_is_asked_unless_only_the_earlier_node_is_drained(
     deletion.asks();
 }
 
+/// `kubectl delete pod` after `kubectl drain` means the pod that runs now.
+#[test]
+fn only_a_live_entry_of_the_same_row_makes_a_call_a_retry() {
+    let mut deletion = successor("node-a", 1);
+    deletion.call.operation = Operation::Delete;
+    deletion.asks();
+    let mut left = successor("node-a", 1);
+    let status = left.predecessor.as_mut().unwrap().status.as_mut().unwrap();
+    status.requesters[0].left_time = Some((now() - TimeDelta::seconds(2)).into());
+    left.asks();
+    let expired = |reached| {
+        let mut case = successor("node-a", 1);
+        let policy = json!({"onRefusal": "Wait", "deadlines": [{
+            "owner": "alice", "requester": "gateway.evacuation.dev/eviction", "time": at(-5),
+            "action": "GiveUp", "reached": reached,
+        }]});
+        let status = case.predecessor.as_mut().unwrap().status.as_mut().unwrap();
+        status.policy = serde_json::from_value(policy).unwrap();
+        case
+    };
+    expired(true).asks();
+    assert_eq!(expired(false).waits().code, 404, "it expired after the end");
+}
+
 #[test]
 fn a_caller_that_first_asked_after_the_successor_was_made_means_the_successor() {
     let made = |seconds: i64| {

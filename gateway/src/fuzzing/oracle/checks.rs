@@ -105,17 +105,21 @@ impl Oracle {
     }
 
     /// Checks rule 10: a caller is told that a pod is gone only where it asked for that pod and not for the
-    /// present one. The present pod may be on another node only while that node takes pods and the earlier
-    /// one's does not: nobody drains it.
-    pub(crate) fn check_gone(&mut self, call: &Call, played: &Played) {
+    /// present one. Its entry has that name, and had not expired at the end. The present pod may be on another
+    /// node only while that node takes pods and the earlier one's does not: nobody drains it.
+    pub(crate) fn check_gone(&mut self, call: &Call, name: &str, played: &Played) {
         let user = &call.user.name;
         let drained = |node| call.operation == Operation::Evict && played.is_cordoned(node);
         let told = self.before.iter().any(|earlier| {
-            let recent = earlier.end.is_some_and(|end| played.now < after(end, RETRY_SECONDS));
+            let own = earlier.entries.get(&(user.clone(), name.to_owned()));
+            let retries = earlier
+                .end
+                .zip(own)
+                .is_some_and(|(end, own)| played.now < after(end, RETRY_SECONDS) && !own.has_expired(end));
             let left = played.node.is_none()
                 || played.node == earlier.node
                 || (drained(earlier.node) && !played.is_cordoned(played.node));
-            recent && left && earlier.users.contains(user)
+            retries && left
         });
         self.require(GatewayLaw::Gone, told, |oracle| {
             format!("{user} was told that a pod is gone for which it did not ask: {:?}", oracle.before)

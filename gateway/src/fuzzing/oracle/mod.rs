@@ -65,8 +65,8 @@ impl Own {
 /// An earlier pod of the name.
 #[derive(Clone, Debug)]
 struct Earlier {
-    /// Users whose entries were there at its end.
-    users: Vec<String>,
+    /// Its entries.
+    entries: BTreeMap<Entry, Own>,
     /// Its node.
     node: Option<usize>,
     /// Time at which its app was asked.
@@ -142,8 +142,8 @@ impl Oracle {
 
     /// Notes that another pod has the name. The node is that of the earlier one.
     pub(crate) fn replaced(&mut self, node: Option<usize>) {
-        let users: Vec<_> = self.entries.keys().map(|(user, _)| user.clone()).collect();
-        self.before.push(Earlier { users, node, asked: self.asked, end: None });
+        let entries = std::mem::take(&mut self.entries);
+        self.before.push(Earlier { entries, node, asked: self.asked, end: None });
         self.ended();
         self.asked_before = None;
         self.users.clear();

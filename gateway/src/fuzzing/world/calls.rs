@@ -91,7 +91,7 @@ impl GatewayWorld {
             Verdict::Wait(reply) if reply.code == 404 => {
                 let by_name = call.uid.is_none();
                 self.oracle.require(GatewayLaw::Gone, by_name, |_| format!("{call:?} names the UID"));
-                self.oracle.check_gone(&call, &self.played);
+                self.oracle.check_gone(&call, &row.entry_name(), &self.played);
             }
             // The live pod was looked at.
             Verdict::Look => {
