@@ -50,7 +50,12 @@ pub enum Recorded {
     },
     /// No answer holds, and a responder is still to be asked or to answer.
     Unanswered {
-        /// Time at which the question was made, or at which the last answer ended.
+        /// Time at which the question was made.
+        since: DateTime<Utc>,
+    },
+    /// A Delay has ended, and the app can still answer again.
+    Ended {
+        /// Time at which it ended.
         since: DateTime<Utc>,
     },
     /// A deadline was reached, and nobody has recorded that yet. It acts whatever else holds the pod.
@@ -84,7 +89,7 @@ pub fn recorded(evacuation: &Evacuation, now: DateTime<Utc>) -> Recorded {
     match answer {
         Some(Answer::Delay) => match held_until(current) {
             Some(until) if now < until => Recorded::Answer { until: sooner(Some(until), forced) },
-            ended => Recorded::Unanswered { since: ended.unwrap_or(answered) },
+            ended => Recorded::Ended { since: ended.unwrap_or(answered) },
         },
         Some(Answer::Refuse) if !is_overridden(status) => Recorded::Answer { until: forced },
         Some(Answer::Refuse) if is_last => Recorded::Overridden,
@@ -136,15 +141,17 @@ pub enum Opening {
 ///
 /// An answer holds until it ends, and no longer than `longest` from the start of the outage. A question
 /// without an answer passes at once where no app can answer. Where nobody acts it passes [`LEADERLESS`] after
-/// it was made.
+/// it was made, and after the end of a Delay. A Delay that the bound has cut off holds no call again when it
+/// ends.
 pub fn hold_in_outage(recorded: Recorded, outage: Outage, longest: TimeDelta, now: DateTime<Utc>) -> Hold {
+    let bound = outage.since.checked_add_signed(longest).unwrap_or(DateTime::<Utc>::MAX_UTC);
     match recorded {
         Recorded::Answer { until } => {
-            let bound = outage.since.checked_add_signed(longest).unwrap_or(DateTime::<Utc>::MAX_UTC);
             let until = until.map_or(bound, |until| until.min(bound));
             if now < until { Hold::Until(until) } else { Hold::Opens(Opening::HoldEnded) }
         }
-        Recorded::Unanswered { since } => {
+        Recorded::Ended { since } if bound <= since => Hold::Opens(Opening::HoldEnded),
+        Recorded::Unanswered { since } | Recorded::Ended { since } => {
             let patience = i64::try_from(LEADERLESS.as_secs()).unwrap_or(i64::MAX);
             let waits = now < after(since.max(outage.since), patience);
             match outage.cause {
@@ -210,12 +217,13 @@ mod tests {
         let accept = || answered(Some(Answer::Accept), Wait);
         let until = |second: i64| Recorded::Answer { until: Some(at(second)) };
         let since = |second: i64| Recorded::Unanswered { since: at(second) };
+        let ended = |second: i64| Recorded::Ended { since: at(second) };
         let table = [
             (answered(None, Wait), 20, since(0), "silent"),
             (delay(), 20, until(100), "a delay"),
-            (delay(), 100, since(100), "a delay that ended"),
+            (delay(), 100, ended(100), "a delay that ended"),
             (pushed(delay()), 20, until(130), "nobody reminds an endpoint"),
-            (pushed(delay()), 130, since(130), "it had the time to answer a reminder"),
+            (pushed(delay()), 130, ended(130), "it had the time to answer a reminder"),
             (with_deadline(delay(), Evict), 20, until(50), "a deadline before the end of the delay"),
             (with_deadline(delay(), Delete), 50, Recorded::Forced, "a deadline acts whatever else fails"),
             (with_deadline(delay(), GiveUp), 60, until(100), "a requester that gave up evicts nobody"),
@@ -252,6 +260,11 @@ mod tests {
             (asked(10), Leaderless, 1030, opens(Opening::Unanswered)),
             (asked(1100), Leaderless, 1129, Hold::Waits),
             (asked(1100), Leaderless, 1130, opens(Opening::Unanswered)),
+            (Recorded::Ended { since: at(1850) }, Leaderless, 1870, Hold::Waits),
+            (Recorded::Ended { since: at(1899) }, Leaderless, 1928, Hold::Waits),
+            (Recorded::Ended { since: at(1899) }, Leaderless, 1929, opens(Opening::Unanswered)),
+            // A call has passed before: it is not held again.
+            (Recorded::Ended { since: at(1900) }, Leaderless, 1901, opens(Opening::HoldEnded)),
             (Recorded::Forced, Api, 1006, opens(Opening::Unheld)),
             (Recorded::Overridden, Leaderless, 1006, opens(Opening::Unheld)),
             (Recorded::Done, Leaderless, 9999, Hold::Done),

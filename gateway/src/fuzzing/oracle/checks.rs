@@ -38,13 +38,14 @@ impl Oracle {
 
     /// Checks that no call waits without an end in an outage: an answer holds, the question is fresh, or a
     /// delay has just ended. While a watch of the gateway `lags`, the question may be that of an earlier pod,
-    /// or may have ended.
+    /// or may have ended. No call is held again by an answer after one has passed by the bound.
     pub(crate) fn check_wait(&mut self, lags: bool, since: DateTime<Utc>, now: DateTime<Utc>) {
         let earlier = self.before.iter().map(|earlier| earlier.asked).chain([self.asked_before]);
-        let delayed = self.said.and_then(|(_, until)| until);
+        let delayed = self.said.and_then(|(_, until)| until).filter(|_| !self.passed_bound);
         let mut questions = self.asked.into_iter().chain(delayed).chain(earlier.filter(|_| lags).flatten());
         let fresh = questions.any(|asked| now < after(asked.max(since), QUESTION_SECONDS));
-        self.require(GatewayLaw::Ends, now < after(since, HOLD_SECONDS) || fresh, |oracle| {
+        let holds = now < after(since, HOLD_SECONDS) && !self.passed_bound;
+        self.require(GatewayLaw::Ends, holds || fresh, |oracle| {
             format!("a call waits since {since}: {oracle:?} at {now}")
         });
     }
@@ -105,8 +106,8 @@ impl Oracle {
     }
 
     /// Checks rule 10: a caller is told that a pod is gone only where it asked for that pod and not for the
-    /// present one. Its entry has that name, and had not expired at the end. The present pod may be on another
-    /// node only while that node takes pods and the earlier one's does not: nobody drains it.
+    /// present one. Its entry has that name, and had not expired at the end. The present pod may be on
+    /// another node only while that node takes pods and the earlier one's does not: nobody drains it.
     pub(crate) fn check_gone(&mut self, call: &Call, name: &str, played: &Played) {
         let user = &call.user.name;
         let drained = |node| call.operation == Operation::Evict && played.is_cordoned(node);

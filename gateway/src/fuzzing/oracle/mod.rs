@@ -38,6 +38,8 @@ pub(crate) struct Oracle {
     overrides: bool,
     /// Time at which the controller first found the budget without room, without another look in between.
     no_room: Option<DateTime<Utc>>,
+    /// True when a call has passed because an answer held to the bound of the outage that lasts.
+    passed_bound: bool,
     /// Users who asked for the present pod, also in Evacuations that have ended.
     users: BTreeSet<String>,
     /// The earlier pods.
@@ -120,6 +122,16 @@ impl Oracle {
     /// Notes an answer that the server took.
     pub(crate) fn answered(&mut self, said: Answer, reply: &EvacuationResponseStatus) {
         self.said = Some((said, reply.delay_until.map(|time| time.0)));
+    }
+
+    /// Notes that a call has passed because an answer held to the bound of the outage that lasts.
+    pub(crate) fn passed_bound(&mut self) {
+        self.passed_bound = true;
+    }
+
+    /// Notes that there was a moment at which everything worked.
+    pub(crate) fn worked(&mut self) {
+        self.passed_bound = false;
     }
 
     /// Notes that the controller has looked at the budget. It is the reason only when no answer holds.

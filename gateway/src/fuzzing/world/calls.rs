@@ -19,7 +19,7 @@ impl GatewayWorld {
     /// Checks a call that passes by a way out of an outage.
     fn check_way_out(&mut self, way: WayOut, leaves: bool) {
         let now = self.played.now;
-        let Some(since) = self.trouble() else {
+        let Some(since) = self.trouble_since else {
             return self.oracle.require(GatewayLaw::Asked, false, |_| format!("{way:?} without an outage"));
         };
         // An Evacuation that no cache knows is not read.
@@ -31,6 +31,7 @@ impl GatewayWorld {
             WayOut::HoldEnded(_) => {
                 let ended = self.flaw == Some(GatewayFlaw::HoldsNothing) || after(since, HOLD_SECONDS) <= now;
                 self.oracle.require(GatewayLaw::Holds, ended, |_| format!("{way:?} since {since} at {now}"));
+                self.oracle.passed_bound();
             }
             WayOut::Unanswered(OutageCause::Leaderless) if !leaves => self.oracle.check_question(now),
             WayOut::NobodyActs => {
@@ -65,7 +66,7 @@ impl GatewayWorld {
                     Pass::BlockedTooLong => {
                         let (name, patience) = (row.entry_name(), row.blocked_patience_seconds);
                         self.check_done();
-                        match self.trouble() {
+                        match self.trouble_since {
                             Some(_) if self.is_blind() => {}
                             Some(since) => {
                                 self.oracle.check_blocked_in_outage(user, &name, patience, since, now);

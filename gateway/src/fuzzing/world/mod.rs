@@ -44,6 +44,8 @@ pub struct GatewayWorld {
     api_away: Option<DateTime<Utc>>,
     /// Time since which no controller leads: nobody acts.
     leaderless: Option<DateTime<Utc>>,
+    /// Start of the first of the troubles that overlap.
+    trouble_since: Option<DateTime<Utc>>,
     probes: Probes,
     flaw: Option<GatewayFlaw>,
 }
@@ -75,6 +77,7 @@ impl GatewayWorld {
             },
             api_away: None,
             leaderless: None,
+            trouble_since: None,
             probes: Probes::new(start),
             flaw: settings.flaw,
         };
@@ -155,6 +158,13 @@ impl GatewayWorld {
         let now = self.played.now;
         let since = trouble(self);
         *since = if since.is_some() { None } else { Some(now) };
+        // Two troubles overlap when the second begins before the end of the first.
+        let began = self.trouble();
+        let first = self.trouble_since.filter(|_| began.is_some_and(|began| began < now)).or(began);
+        if first != self.trouble_since {
+            self.trouble_since = first;
+            self.oracle.worked();
+        }
         self.probes.probe(self.api_away.is_some(), self.leaderless, now);
     }
 
@@ -163,7 +173,7 @@ impl GatewayWorld {
         self.api_away.is_none() && self.leaderless.is_none()
     }
 
-    /// Returns the start of the trouble, from which an outage can come.
+    /// Returns the start of the trouble that lasts, from which an outage can come.
     fn trouble(&self) -> Option<DateTime<Utc>> {
         self.api_away.into_iter().chain(self.leaderless).min()
     }

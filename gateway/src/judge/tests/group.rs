@@ -131,22 +131,22 @@ fn a_fresh_refusal_of_one_member_answers_the_calls_for_all_and_names_it() {
 fn rule_11_the_answer_of_one_member_holds_the_calls_for_all_in_an_outage() {
     let delayed = || mate("db-1", Some(asking("db-1", Some("Delay"))), None);
     let silent = || mate("db-1", Some(asking("db-1", None)), None);
-    let unasked = Case { group: vec![delayed()], outage: outage(OutageCause::Api, 100), ..evict() };
-    for case in [unasked, Case { outage: outage(OutageCause::Api, 100), ..accepted(delayed()) }] {
+    let unasked = Case { group: vec![delayed()], outage: Some(outage(OutageCause::Api, 100)), ..evict() };
+    for case in [unasked, Case { outage: Some(outage(OutageCause::Api, 100)), ..accepted(delayed()) }] {
         let reply = case.waits();
         assert!(reply.is_held() && reply.message.contains("pod db-1"), "{reply:?}");
     }
     for cause in [OutageCause::Api, OutageCause::Leaderless] {
-        let case = Case { outage: outage(cause, 100), ..accepted(silent()) };
+        let case = Case { outage: Some(outage(cause, 100)), ..accepted(silent()) };
         assert_eq!(case.judge(), Verdict::Open(WayOut::Unanswered(cause)));
     }
-    let led = Case { outage: outage(OutageCause::Leaderless, 100), ..accepted(delayed()) };
+    let led = Case { outage: Some(outage(OutageCause::Leaderless, 100)), ..accepted(delayed()) };
     led.waits();
 }
 
 /// Returns an outage that began so many seconds ago.
-fn outage(cause: OutageCause, seconds: i64) -> Option<Outage> {
-    Some(Outage { cause, since: now() - TimeDelta::seconds(seconds) })
+fn outage(cause: OutageCause, seconds: i64) -> Outage {
+    Outage { cause, since: now() - TimeDelta::seconds(seconds) }
 }
 
 /// A preemption overrides the refusal of one app. That is no deadline, which acts alone.
@@ -155,7 +155,7 @@ fn an_overridden_refusal_of_one_member_leaves_the_delay_of_another_standing_in_a
     for cause in [OutageCause::Api, OutageCause::Leaderless] {
         for (beside, passes) in [(Some("Delay"), false), (Some("Refuse"), false), (Some("Accept"), true)] {
             let beside = mate("db-1", Some(asking("db-1", beside)), None);
-            let mut case = Case { outage: outage(cause, 100), ..answered(Some("Refuse"), beside) };
+            let mut case = Case { outage: Some(outage(cause, 100)), ..answered(Some("Refuse"), beside) };
             let status = case.active.as_mut().unwrap().status.as_mut().unwrap();
             status.policy.as_mut().unwrap().on_refusal = RefusalPolicy::Override;
             let open = case.judge() == Verdict::Open(WayOut::Unrecorded(cause));
@@ -170,7 +170,7 @@ fn an_overridden_refusal_of_one_member_leaves_the_delay_of_another_standing_in_a
 fn a_refusal_that_has_ended_the_question_to_one_member_holds_the_others_in_an_outage() {
     for cause in [OutageCause::Api, OutageCause::Leaderless] {
         let case = |seconds| Case {
-            outage: outage(cause, seconds),
+            outage: Some(outage(cause, seconds)),
             ..accepted(mate("db-1", None, Some(refused("db-1"))))
         };
         let reply = case(899).waits();
@@ -206,7 +206,7 @@ fn the_silence_of_one_member_opens_no_call_while_nobody_acts_and_another_can_sti
         beside["metadata"]["creationTimestamp"] = at(asked);
         beside["status"]["responders"][0]["activeTime"] = at(asked);
         let silent = |cause| Case {
-            outage: outage(cause, 100),
+            outage: Some(outage(cause, 100)),
             ..answered(None, mate("db-1", Some(beside.clone()), None))
         };
         let opens = |case: Case, cause| case.judge() == Verdict::Open(WayOut::Unanswered(cause));
