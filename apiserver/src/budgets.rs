@@ -3,17 +3,18 @@
 use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 
 use evacuation_protocol::PackedSelector;
-use http_body_util::{BodyExt, Limited};
 use k8s_openapi::{
     List,
     api::{core::v1::Pod, policy::v1::PodDisruptionBudget},
 };
-use kube::{Client, Resource, api::ListParams, client::Body, core::Request};
+use kube::{Client, api::ListParams};
 use machinery_auth::flow;
 use machinery_client::Shares;
 use moka::future::Cache;
 use tokio::time::timeout;
 use tracing::warn;
+
+use crate::bounded_read::{ReadError, list_text};
 
 /// Time for which the budgets of a namespace are known. A budget that is younger may not be seen: its pods
 /// are then asked as if it did not exist yet.
@@ -24,7 +25,7 @@ const NAMESPACES: u64 = 1_000;
 const BUDGETS: u32 = 500;
 /// Maximum size of the budgets that are read of a namespace, in bytes. Of larger ones a budget may select
 /// every pod: the decoded form of a selector takes ten times its size.
-const BYTES: usize = 1 << 20;
+pub(crate) const BYTES: usize = 1 << 20;
 /// Maximum number of namespaces whose budgets are read at a time.
 const READS: usize = 4;
 /// Maximum number of those of one flow: a quarter, so that slow reads of a tenant hold up no other.
@@ -117,7 +118,7 @@ impl BudgetReader {
             }
             Ok(_) => Budgets::Unknown,
             Err(error) => {
-                let error = &*error as &dyn Error;
+                let error = &error as &dyn Error;
                 warn!(namespace, error, "budgets not read: the controller decides when pods are asked");
                 Budgets::Unknown
             }
@@ -125,21 +126,16 @@ impl BudgetReader {
     }
 
     /// Lists the budgets of a namespace. Fails before it has read more than [`BYTES`].
-    async fn list(&self, namespace: &str) -> Result<List<PodDisruptionBudget>, Box<dyn Error + Send + Sync>> {
-        let request = Request::new(PodDisruptionBudget::url_path(&(), Some(namespace)));
-        let request = request.list(&ListParams::default().limit(BUDGETS))?;
-        let reply = self.client.send(request.map(Body::from)).await?;
-        let code = reply.status();
-        if !code.is_success() {
-            return Err(format!("the list of budgets was answered by {code}").into());
-        }
-        let body = Limited::new(reply.into_body(), BYTES).collect().await?;
-        Ok(serde_json::from_slice(&body.to_bytes())?)
+    async fn list(&self, namespace: &str) -> Result<List<PodDisruptionBudget>, ReadError> {
+        let params = ListParams::default().limit(BUDGETS);
+        let text = list_text::<PodDisruptionBudget>(&self.client, Some(namespace), &params, BYTES).await?;
+        serde_json::from_slice(&text).map_err(ReadError::Decode)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use kube::client::Body;
     use serde_json::{Value, json};
     use tokio::time::Instant;
 

@@ -13,6 +13,7 @@
 mod admission;
 mod assemble;
 mod audit;
+mod bounded_read;
 mod budgets;
 mod caller;
 mod compaction;
@@ -44,7 +45,7 @@ pub use evacuation::EvacuationStrategy;
 pub use evacuation_responder::EvacuationResponderStrategy;
 pub use leader::Leader;
 pub use limits::LimitOptions;
-pub use node_evacuation::{KubeSights, NodeEvacuationStrategy, SightError, Sights};
+pub use node_evacuation::{KubeSights, NodeEvacuationStrategy, Plan, SightError, Sights};
 pub use node_evacuation_rule::{GroupTerm, NodeEvacuationRuleStrategy};
 pub use options::{Options, Storage};
 pub use pods::{KubePods, Pods, PodsError};

@@ -14,7 +14,7 @@ pub(crate) async fn surroundings(client: &Client, namespace: &str) -> anyhow::Re
         budgets.with_context(|| format!("poddisruptionbudgets of namespace {namespace} cannot be listed"))?;
     let pods = Api::namespaced(client.clone(), namespace).list(&ListParams::default()).await;
     let pods = pods.with_context(|| format!("pods of namespace {namespace} cannot be listed"))?;
-    Ok(Surroundings { budgets: budgets.items, pods: pods.items, asked: BTreeSet::new() })
+    Ok(Surroundings::new(budgets.items, pods.items))
 }
 
 /// Reads the UIDs of the pods of a namespace that were asked and may have stopped their work.

@@ -26,7 +26,7 @@
 //! `eviction`, `upstream` (the names of Kubernetes' own API for evictions), `responders` and `requesters`.
 //! `pod_group` (pods that move together) follows. `negotiation` (the controller's decision),
 //! `status_update` (the server's check of it), `outage`, `drain`, `rule` and `eviction_request` are at the
-//! top.
+//! top, with `projection` (the parts of others' objects that a process keeps).
 
 mod drain;
 mod eviction;
@@ -38,6 +38,7 @@ mod outage;
 mod pod;
 mod pod_group;
 mod policy;
+mod projection;
 mod requesters;
 mod responders;
 mod rule;
@@ -77,6 +78,7 @@ pub use pod_group::{
     holding, members_beside, moves_together, other_members, part_group, plan_group, pod_group,
 };
 pub use policy::{all_asleep, all_expired, derive_policy, has_expired};
+pub use projection::{project_budget, project_metadata, project_node, project_pod};
 pub use requesters::{
     CountedDeletion, Deletion, EditError, Editor, MIN_SHARED_TTL_SECONDS, RequesterEdit, TargetProblem,
     TargetWarning, apply_requester_edit, begin, budget_blocked_since, check_creation, check_requester_edit,

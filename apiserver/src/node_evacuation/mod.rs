@@ -8,6 +8,6 @@ mod strategy;
 mod table;
 mod unattended;
 
-pub use sight::{KubeSights, SightError, Sights};
+pub use sight::{KubeSights, Plan, SightError, Sights};
 pub use strategy::NodeEvacuationStrategy;
 pub(crate) use unattended::keep as keep_unattended;

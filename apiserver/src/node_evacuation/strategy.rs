@@ -7,7 +7,7 @@ use evacuation_api::{
     DRAIN_FINALIZER, DrainConditionType, DrainUser, NodeEvacuation, NodeEvacuationStatus, Timestamp,
     default_node_evacuation, validate_node_evacuation, validate_node_evacuation_update,
 };
-use evacuation_protocol::{owner_rule, preview};
+use evacuation_protocol::owner_rule;
 use machinery_auth::Authorizer;
 use machinery_server::{ApiError, Column, DeleteContext, KindInfo, Registry, RequestContext, Strategy};
 use machinery_validation::FieldError;
@@ -47,8 +47,8 @@ pub struct NodeEvacuationStrategy {
 
 impl NodeEvacuationStrategy {
     /// Returns the strategy. `authorizer` checks rights beyond a request's verb. `rules` are the rules that
-    /// open drains, and the recorded groups of their users count for `term`. `sights` reads what the plan of
-    /// a dry run depends on. `settings` has the default deadline.
+    /// open drains, and the recorded groups of their users count for `term`. `sights` makes the plan of a dry
+    /// run. `settings` has the default deadline.
     pub fn new(
         authorizer: Arc<dyn Authorizer>,
         (rules, term): (Arc<Registry<NodeEvacuationRuleStrategy>>, GroupTerm),
@@ -60,8 +60,16 @@ impl NodeEvacuationStrategy {
 
     /// Puts the plan into the reply to a dry run. Without it the reply has a warning.
     async fn plan(&self, context: &RequestContext, object: &mut NodeEvacuation) {
-        match self.sights.read(&object.spec, &context.user.name).await {
-            Ok(sight) => object.status = Some(preview(object, &sight, context.now)),
+        match self.sights.preview(object, &context.user.name, context.now).await {
+            Ok(plan) => {
+                object.status = Some(plan.status);
+                for what in plan.left_out {
+                    let text = format!(
+                        "status.plan does not tell what {what} hold back: they are too many or too large"
+                    );
+                    context.warnings.add(text);
+                }
+            }
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a drain has no plan");
                 context.warnings.add(format!("the reply has no status.plan: {error}"));

@@ -6,9 +6,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use evacuation_api::NodeEvacuationSpec;
-use evacuation_apiserver::{Budgets, Pods, PodsError, SightError, Sights};
-use evacuation_protocol::DrainSight;
+use chrono::{DateTime, Utc};
+use evacuation_api::NodeEvacuation;
+use evacuation_apiserver::{Budgets, Plan, Pods, PodsError, SightError, Sights};
+use evacuation_protocol::{DrainSight, preview};
 use http::HeaderMap;
 use k8s_openapi::api::core::v1::Pod;
 use machinery_auth::{Attributes, AuthError, Authenticator, Authorizer, UserInfo, Verdict};
@@ -148,18 +149,24 @@ impl Pods for Shared {
 /// All nodes are those that the drain names, and all pods are on them.
 #[async_trait]
 impl Sights for Shared {
-    async fn read(&self, drain: &NodeEvacuationSpec, _user: &str) -> Result<DrainSight, SightError> {
+    async fn preview(
+        &self,
+        drain: &NodeEvacuation,
+        _user: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Plan, SightError> {
         if self.0.is_down("pods") {
             return Err(SightError::Timeout);
         }
         let node = |name: &String| {
             serde_json::from_value(json!({"metadata": {"name": name, "uid": name}, "spec": {}})).unwrap()
         };
-        Ok(DrainSight {
-            nodes: drain.nodes.names.iter().map(node).collect(),
+        let sight = DrainSight {
+            nodes: drain.spec.nodes.names.iter().map(node).collect(),
             pods: self.0.pods.lock().unwrap().values().cloned().collect(),
             ..DrainSight::default()
-        })
+        };
+        Ok(Plan { status: preview(drain, &sight, now), left_out: Vec::new() })
     }
 }
 

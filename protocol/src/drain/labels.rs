@@ -4,19 +4,43 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::LabelSelector};
 
-use crate::responders::selects;
+use crate::responders::PackedSelector;
 
 /// Label that a cache adds to a pod of which it does not keep all labels.
 pub const LABELS_CUT: &str = "cache.evacuation.dev/labels-cut";
 
+/// The pod selector of a drain, read once for many pods.
+pub(super) enum PodSelector {
+    /// There is none: every pod is picked.
+    All,
+    /// Those with these labels are picked; `None` for a selector that is not valid.
+    Labels(Option<PackedSelector>),
+}
+
+impl PodSelector {
+    /// Returns the selector of a drain.
+    pub(super) fn of(selector: Option<&LabelSelector>) -> Self {
+        selector.map_or(Self::All, |selector| Self::Labels(PackedSelector::of(selector)))
+    }
+
+    /// Returns true when it picks the pod.
+    ///
+    /// A pod whose labels are not all known is picked by every selector: its author takes it out of no drain
+    /// by labels that push others out of a cache.
+    pub(super) fn picks(&self, pod: &Pod) -> bool {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        let labels = pod.metadata.labels.as_ref().unwrap_or(&NONE);
+        match self {
+            Self::All => true,
+            Self::Labels(_) if labels.contains_key(LABELS_CUT) => true,
+            Self::Labels(selector) => selector.as_ref().is_some_and(|selector| selector.selects(labels)),
+        }
+    }
+}
+
 /// Returns true when a drain's selector picks the pod. Without a selector every pod is picked.
-///
-/// A pod whose labels are not all known is picked by every selector: its author takes it out of no drain by
-/// labels that push others out of a cache.
 pub(super) fn is_picked(pod: &Pod, selector: Option<&LabelSelector>) -> bool {
-    let none = BTreeMap::new();
-    let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
-    selector.is_none_or(|selector| labels.contains_key(LABELS_CUT) || selects(selector, labels))
+    PodSelector::of(selector).picks(pod)
 }
 
 #[cfg(test)]

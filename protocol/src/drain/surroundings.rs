@@ -15,7 +15,7 @@ use super::verdict::{DrainedPod, Standing, judge};
 use crate::{
     pod::{LivePod, PodPhase, controller},
     requesters::begin,
-    responders::selects,
+    responders::PackedSelector,
 };
 
 /// Name of the entry in an Evacuation that nobody made: it stands for an eviction that is only judged.
@@ -24,17 +24,63 @@ pub(super) const PLANNED_ENTRY: &str = "drain.evacuation.dev/plan";
 const UNREACHABLE_TAINT: &str = "node.kubernetes.io/unreachable";
 
 /// PodDisruptionBudgets, and the pods of their namespaces.
+///
+/// # Guarantees
+///
+/// The selector of each budget is read once, whatever the number of pods. A comparison of two pods costs the
+/// same whatever their budgets select by.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// The budgets.
-    pub budgets: Vec<PodDisruptionBudget>,
-    /// The pods of the budgets' namespaces.
-    pub pods: Vec<Pod>,
+    budgets: Vec<KnownBudget>,
+    pods: Vec<Pod>,
     /// UIDs of the pods that were asked and may have stopped their work.
     pub asked: BTreeSet<String>,
 }
 
+/// A budget, with its selector in a form that is cheap to compare.
+#[derive(Clone, Debug)]
+struct KnownBudget {
+    budget: PodDisruptionBudget,
+    /// `None` for a selector that selects nothing.
+    selector: Option<PackedSelector>,
+    /// The places of the unready pods that it selects, in ascending order.
+    unready: Vec<usize>,
+}
+
+impl KnownBudget {
+    fn of(budget: PodDisruptionBudget, pods: &[Pod]) -> Self {
+        let selector = budget.spec.as_ref().and_then(|spec| PackedSelector::of(spec.selector.as_ref()?));
+        let mut known = Self { budget, selector, unready: Vec::new() };
+        let unready = |(place, pod): (usize, &Pod)| {
+            (known.selects(pod) && Surroundings::is_unready(pod)).then_some(place)
+        };
+        known.unready = pods.iter().enumerate().filter_map(unready).collect();
+        known
+    }
+
+    fn selects(&self, pod: &Pod) -> bool {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        let labels = pod.metadata.labels.as_ref().unwrap_or(&NONE);
+        self.budget.metadata.namespace == pod.metadata.namespace
+            && self.selector.as_ref().is_some_and(|selector| selector.selects(labels))
+    }
+}
+
 impl Surroundings {
+    /// Returns the surroundings with these budgets, and the pods of the budgets' namespaces, of which no pod
+    /// was asked. Of these only the unready ones count, and those that are recorded as asked later.
+    pub fn new(budgets: Vec<PodDisruptionBudget>, pods: Vec<Pod>) -> Self {
+        let budgets = budgets.into_iter().map(|budget| KnownBudget::of(budget, &pods)).collect();
+        Self { budgets, pods, asked: BTreeSet::new() }
+    }
+
+    /// Returns true for a pod that is neither ready nor terminating, and has not ended: a replacement that
+    /// others can wait for.
+    pub fn is_unready(pod: &Pod) -> bool {
+        let live = LivePod::of(pod);
+        !live.ready && live.terminating_until.is_none() && live.phase != PodPhase::Terminal
+    }
+
     /// Returns the pod as a drain that is that far with it sees it.
     pub fn drained<'a>(
         &'a self,
@@ -42,7 +88,7 @@ impl Surroundings {
         standing: Standing<'a>,
         node: Option<&Node>,
     ) -> DrainedPod<'a> {
-        let budgets = self.budgets_of(pod);
+        let selecting: Vec<&KnownBudget> = self.budgets.iter().filter(|known| known.selects(pod)).collect();
         let drain = match &standing {
             Standing::Asked(evacuation) => drain_of(evacuation),
             _ => None,
@@ -50,12 +96,12 @@ impl Surroundings {
         DrainedPod {
             drain,
             node: pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default(),
-            unready: self.unready_of(pod, &budgets),
-            asked_beside: self.asked_beside(&budgets),
+            unready: self.unready_of(pod, &selecting),
+            asked_beside: self.asked_beside(&selecting),
             attach_failures: &[],
             pod,
             standing,
-            budgets,
+            budgets: selecting.iter().map(|known| &known.budget).collect(),
             node_silent_since: node.and_then(silent_since),
             node_deleted: None,
         }
@@ -67,36 +113,34 @@ impl Surroundings {
         judge(&self.drained(pod, Standing::Asked(&asked), node), now).blocker
     }
 
-    /// Returns true when a budget selects a pod.
-    pub fn covers(&self, budget: &PodDisruptionBudget, pod: &Pod) -> bool {
-        covers(budget, pod)
-    }
-
-    /// Returns the budgets that select a pod.
-    pub fn budgets_of(&self, pod: &Pod) -> Vec<&PodDisruptionBudget> {
-        self.budgets.iter().filter(|budget| covers(budget, pod)).collect()
+    /// Returns each budget, with the number of these pods that it selects.
+    pub(super) fn selected(&self, pods: &[&Pod]) -> impl Iterator<Item = (&PodDisruptionBudget, usize)> {
+        self.budgets
+            .iter()
+            .map(move |known| (&known.budget, pods.iter().filter(|pod| known.selects(pod)).count()))
     }
 
     /// Returns the name of a pod of the budgets that was asked, the first by name.
-    fn asked_beside(&self, budgets: &[&PodDisruptionBudget]) -> Option<&str> {
+    fn asked_beside(&self, budgets: &[&KnownBudget]) -> Option<&str> {
         let is_asked = |pod: &&Pod| pod.metadata.uid.as_ref().is_some_and(|uid| self.asked.contains(uid));
-        let of_budgets = |pod: &&Pod| budgets.iter().any(|budget| covers(budget, pod));
+        let of_budgets = |pod: &&Pod| budgets.iter().any(|known| known.selects(pod));
         let asked = self.pods.iter().filter(|pod| is_asked(pod) && of_budgets(pod));
         asked.filter_map(|pod| pod.metadata.name.as_deref()).min()
     }
 
-    /// Returns the pods that the same budgets select, or that have the same controller, and that are neither
-    /// ready nor terminating.
-    fn unready_of(&self, pod: &Pod, budgets: &[&PodDisruptionBudget]) -> Vec<&Pod> {
-        let related = |other: &Pod| {
-            (owner(pod).is_some() && owner(pod) == owner(other)) || budgets.iter().any(|b| covers(b, other))
+    /// Returns the unready pods that the same budget selects, or that have the same controller. None for a
+    /// pod of several budgets, or of none: it waits for no other pod.
+    fn unready_of(&self, pod: &Pod, budgets: &[&KnownBudget]) -> Vec<&Pod> {
+        let [known] = budgets else { return Vec::new() };
+        let uid = owner(pod);
+        let related = |place: usize, other: &Pod| {
+            known.unready.binary_search(&place).is_ok()
+                || (uid.is_some() && uid == owner(other) && Self::is_unready(other))
         };
-        let unready = |other: &&Pod| {
-            let live = LivePod::of(other);
-            let waits = !live.ready && live.terminating_until.is_none() && live.phase != PodPhase::Terminal;
-            waits && other.metadata.uid != pod.metadata.uid && related(other)
-        };
-        self.pods.iter().filter(unready).collect()
+        let others = self.pods.iter().enumerate();
+        let unready =
+            others.filter(|(place, other)| other.metadata.uid != pod.metadata.uid && related(*place, other));
+        unready.map(|(_, other)| other).collect()
     }
 }
 
@@ -110,14 +154,6 @@ fn drain_of(evacuation: &Evacuation) -> Option<&str> {
 
 fn owner(pod: &Pod) -> Option<&str> {
     controller(pod).map(|owner| owner.uid.as_str())
-}
-
-fn covers(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
-    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-    let none = BTreeMap::new();
-    let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
-    budget.metadata.namespace == pod.metadata.namespace
-        && selector.is_some_and(|selector| selects(selector, labels))
 }
 
 /// Returns the time since which a node's kubelet does not report; `None` while it reports.
@@ -188,8 +224,7 @@ mod tests {
                 Some("MultipleBudgets"),
             ),
         ] {
-            let surroundings =
-                Surroundings { budgets, pods: vec![pod("db-1", "False")], asked: BTreeSet::new() };
+            let surroundings = Surroundings::new(budgets, vec![pod("db-1", "False")]);
             let obstacle = surroundings.obstacle(&db, None, Utc::now());
             assert_eq!(obstacle.map(|blocker| blocker.reason).as_deref(), expected);
         }

@@ -11,6 +11,8 @@ mod question;
 mod registration;
 mod selector;
 
+#[cfg(test)]
+pub(crate) use self::selector::work;
 pub(crate) use self::{
     acknowledgement::acknowledgement_until,
     activation::{activate, has_no_container, unreadable},

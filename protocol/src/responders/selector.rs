@@ -21,6 +21,8 @@ pub struct PackedSelector(Box<str>);
 impl PackedSelector {
     /// Packs a selector. `None` for one that is not valid, which picks no object.
     pub fn of(selector: &LabelSelector) -> Option<Self> {
+        #[cfg(test)]
+        work::PACKED.set(work::PACKED.get() + 1);
         let mut text = String::new();
         for (key, value) in selector.match_labels.iter().flatten() {
             add(&mut text, "In", key, std::slice::from_ref(value))?;
@@ -38,6 +40,8 @@ impl PackedSelector {
     /// Returns true when the selector picks an object with these labels. An empty selector picks every
     /// object.
     pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+        #[cfg(test)]
+        work::COMPARED.set(work::COMPARED.get() + 1);
         self.0.lines().all(|line| is_met(line, labels).unwrap_or_default())
     }
 }
@@ -68,6 +72,19 @@ fn is_met(line: &str, labels: &BTreeMap<String, String>) -> Option<bool> {
         "Exists" => label.is_some(),
         _ => label.is_none(),
     })
+}
+
+/// The work with packed selectors of the thread of a test.
+#[cfg(test)]
+pub(crate) mod work {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Number of selectors that were packed.
+        pub(crate) static PACKED: Cell<usize> = const { Cell::new(0) };
+        /// Number of comparisons with labels.
+        pub(crate) static COMPARED: Cell<usize> = const { Cell::new(0) };
+    }
 }
 
 #[cfg(test)]

@@ -5,18 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use evacuation_protocol::{BudgetState, LivePod, PackedSelector, PodPhase, may_have_stopped, room};
-use k8s_openapi::{
-    api::{core::v1::Pod, policy::v1::PodDisruptionBudget},
-    apimachinery::pkg::apis::meta::v1::LabelSelector,
+use evacuation_protocol::{
+    BudgetState, LivePod, PackedSelector, PodPhase, may_have_stopped, project_budget, room,
 };
+use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 
-use super::{Change, Index, Indexed, Table, metadata};
+use super::{Change, Index, Indexed, Table};
 use crate::cluster::ObjectKey;
-
-/// Maximum number of labels, expressions and values in the selector of a budget. A larger one is not kept, so
-/// that it selects nothing here: the eviction API alone guards such a budget.
-const TERMS: usize = 256;
 
 impl Indexed for PodDisruptionBudget {
     fn table(index: &mut Index) -> &mut Table<Self> {
@@ -24,10 +19,7 @@ impl Indexed for PodDisruptionBudget {
     }
 
     fn project(&mut self) {
-        metadata::project(&mut self.metadata, 0);
-        if let Some(spec) = &mut self.spec {
-            spec.selector = spec.selector.take().filter(|selector| terms(selector) <= TERMS);
-        }
+        project_budget(self);
     }
 
     /// Only a change of what a budget selects, of how it treats unhealthy pods, or of the reason why it holds
@@ -151,13 +143,6 @@ fn selector(budget: &PodDisruptionBudget) -> Option<PackedSelector> {
 /// The states in which a budget holds pods with a controller, and pods without one.
 fn states(budget: &PodDisruptionBudget) -> [BudgetState; 2] {
     [true, false].map(|is_owned| BudgetState::of(budget, is_owned))
-}
-
-/// Number of labels, expressions and values.
-fn terms(selector: &LabelSelector) -> usize {
-    let expressions = selector.match_expressions.iter().flatten();
-    let values = expressions.map(|requirement| 1 + requirement.values.as_ref().map_or(0, Vec::len));
-    values.sum::<usize>() + selector.match_labels.as_ref().map_or(0, BTreeMap::len)
 }
 
 fn labels(pod: &Pod) -> &BTreeMap<String, String> {

@@ -1,8 +1,9 @@
 //! Evacuations in the index.
 
 use evacuation_api::Evacuation;
+use evacuation_protocol::project_metadata;
 
-use super::{Change, Index, Indexed, Table, metadata};
+use super::{Change, Index, Indexed, Table};
 use crate::cluster::ObjectKey;
 
 impl Indexed for Evacuation {
@@ -13,7 +14,7 @@ impl Indexed for Evacuation {
     /// Keeps the entries, the answers and the conditions: a status is decided from them, and the server
     /// limits their number and size.
     fn project(&mut self) {
-        metadata::project(&mut self.metadata, 0);
+        project_metadata(&mut self.metadata, 0);
         self.shrink_to_fit();
     }
 

@@ -4,7 +4,6 @@ mod budgets;
 mod drains;
 mod evacuations;
 mod groups;
-mod metadata;
 mod nodes;
 mod owners;
 mod pods;

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use chrono::{DateTime, Utc};
-use evacuation_protocol::silent_since;
+use evacuation_protocol::{project_node, silent_since};
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::{Change, Index, Indexed, Table};
@@ -14,12 +14,8 @@ impl Indexed for Node {
         &mut index.nodes
     }
 
-    /// The kubelet lists up to fifty images.
     fn project(&mut self) {
-        self.metadata.managed_fields = None;
-        if let Some(status) = &mut self.status {
-            status.images = None;
-        }
+        project_node(self);
     }
 
     /// A node touches the Evacuations of its pods when it becomes reachable or unreachable.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use evacuation_protocol::project_metadata;
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Namespace};
 use kube::core::{ObjectMeta, PartialObjectMeta};
 
-use super::{Change, Index, Indexed, Table, metadata};
+use super::{Change, Index, Indexed, Table};
 use crate::cluster::ObjectKey;
 
 impl Indexed for PartialObjectMeta<Namespace> {
@@ -15,7 +16,7 @@ impl Indexed for PartialObjectMeta<Namespace> {
 
     /// Labels and annotations of others are not read.
     fn project(&mut self) {
-        metadata::project(&mut self.metadata, 0);
+        project_metadata(&mut self.metadata, 0);
     }
 
     /// The negotiation does not depend on it.
@@ -40,7 +41,7 @@ impl Indexed for PartialObjectMeta<ReplicaSet> {
             owner_references: metadata.owner_references,
             ..ObjectMeta::default()
         };
-        metadata::project(&mut self.metadata, 0);
+        project_metadata(&mut self.metadata, 0);
     }
 
     /// The negotiation does not depend on it.

@@ -16,7 +16,7 @@ use super::{counts::add_up, nodes, rounds};
 use crate::{
     drain::{
         DrainFilters, DrainRefusal, Picked, Standing, Surroundings,
-        labels::is_picked,
+        labels::PodSelector,
         pick,
         verdict::{PodCount, PodJudgement, judge, summarize},
     },
@@ -30,7 +30,7 @@ pub struct DrainSight {
     pub nodes: Vec<Node>,
     /// The pods on these nodes.
     pub pods: Vec<Pod>,
-    /// The budgets, and the pods of the namespaces of `pods` that have budgets.
+    /// The budgets of the namespaces of `pods`, and the unready pods of those that have budgets.
     pub surroundings: Surroundings,
     /// DaemonSets that `pods` name as their controller and that do not exist, as `NAMESPACE/NAME`.
     pub missing_daemon_sets: BTreeSet<String>,
@@ -45,7 +45,7 @@ pub fn preview(drain: &NodeEvacuation, sight: &DrainSight, now: DateTime<Utc>) -
     let live: Vec<&Node> = sight.nodes.iter().collect();
     nodes::take_in(&mut status, &drain.spec.nodes, &live);
     let filters = DrainFilters::of(&drain.spec, &sight.missing_daemon_sets);
-    let selector = drain.spec.pods.selector.as_ref();
+    let selector = PodSelector::of(drain.spec.pods.selector.as_ref());
     let mut judgements = Vec::new();
     let mut planned = Vec::new();
     let mut asked = Vec::new();
@@ -54,7 +54,7 @@ pub fn preview(drain: &NodeEvacuation, sight: &DrainSight, now: DateTime<Utc>) -
         let live = live.iter().copied().find(|live| nodes::is(live, node));
         let is_cordoned = live.and_then(|live| live.spec.as_ref()?.unschedulable) == Some(true);
         node.cordoned = if is_cordoned { CordonOwner::Others } else { CordonOwner::No };
-        let pods = sight.pods.iter().filter(|pod| is_on(pod, node) && is_picked(pod, selector));
+        let pods = sight.pods.iter().filter(|pod| is_on(pod, node) && selector.picks(pod));
         let mut picked = pick(pods, &filters, now);
         let leaving = take_leaving(&mut picked);
         let mut judged = judge_going(&picked, &leaving, &sight.surroundings, live, now);

@@ -26,12 +26,11 @@ impl Rounds<'_> {
 ///
 /// A budget that never allows a disruption has no rounds: its pods are blockers of the plan.
 pub(super) fn rounds(around: &Surroundings, asked: &[&Pod]) -> String {
-    let of = |budget| {
-        let pods = asked.iter().filter(|pod| around.covers(budget, pod)).count();
+    let of = |(budget, pods)| {
         let allowed = usize::try_from(allowed(budget)?).ok().filter(|allowed| *allowed > 0)?;
         (pods > allowed).then_some(Rounds { budget, pods, allowed })
     };
-    let mut all: Vec<Rounds<'_>> = around.budgets.iter().filter_map(of).collect();
+    let mut all: Vec<Rounds<'_>> = around.selected(asked).filter_map(of).collect();
     all.sort_by_key(|rounds| {
         let metadata = &rounds.budget.metadata;
         (Reverse(rounds.number()), metadata.namespace.clone(), metadata.name.clone())

@@ -63,6 +63,7 @@ pub struct DrainedPod<'a> {
     pub budgets: Vec<&'a PodDisruptionBudget>,
     /// Pods that the same budgets select, or that have the same controller, and that are neither ready nor
     /// terminating: the replacements that it waits for. The pod itself and pods that have ended do not count.
+    /// They are read for a pod of one budget only.
     pub unready: Vec<&'a Pod>,
     /// Name of another pod of its budgets that was asked and may have stopped its work.
     pub asked_beside: Option<&'a str>,

@@ -1,10 +1,11 @@
 //! The plan of a drain that is not stored.
 
 use evacuation_api::{PlannedAct, PlannedPod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::drain::Surroundings;
+use crate::{drain::Surroundings, responders::work};
 
 /// The sight of the server: node `a` with these pods, and a budget that lets none of app `db` go.
 fn sight(pods: &[(&str, Value)]) -> DrainSight {
@@ -16,14 +17,18 @@ fn sight(pods: &[(&str, Value)]) -> DrainSight {
         pod.spec.get_or_insert_default().node_name = Some(node);
         pod
     });
-    let budget = json!({
-        "metadata": {"name": "db", "namespace": "ns"},
-        "spec": {"selector": {"matchLabels": {"app": "db"}}},
-        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
-    });
-    let budgets = vec![serde_json::from_value(budget).unwrap()];
-    let surroundings = Surroundings { budgets, ..Surroundings::default() };
+    let surroundings = Surroundings::new(vec![budget(&json!({"matchLabels": {"app": "db"}}))], Vec::new());
     DrainSight { nodes: cluster.nodes, pods: pods.collect(), surroundings, ..DrainSight::default() }
+}
+
+/// A budget with that selector that lets no pod go.
+fn budget(selector: &Value) -> PodDisruptionBudget {
+    serde_json::from_value(json!({
+        "metadata": {"name": "db", "namespace": "ns"},
+        "spec": {"selector": selector},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+    }))
+    .unwrap()
 }
 
 fn acts(status: &NodeEvacuationStatus) -> Vec<String> {
@@ -164,10 +169,50 @@ fn a_plan_tells_in_how_many_rounds_the_pods_of_a_budget_go() {
         (10, "plan: 5 asked, 0 deleted, 0 held back now"),
         (5, "plan: 5 asked, 0 deleted, 5 held back now"),
     ] {
-        let status = sight.surroundings.budgets[0].status.as_mut().unwrap();
+        let mut budget = budget(&json!({"matchLabels": {"app": "db"}}));
+        let status = budget.status.as_mut().unwrap();
         (status.expected_pods, status.desired_healthy) = (Some(expected), Some(5));
         status.disruptions_allowed = Some(expected - 5);
+        sight.surroundings = Surroundings::new(vec![budget], Vec::new());
         let planned = preview(&drain(json!({})), &sight, at(0));
         assert_eq!(planned.message.as_deref(), Some(said));
     }
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant with a budget of 100,000 values and with hundreds of pods that never become ready
+/// - Act: has the selector read for each pair of its pods, whenever a drain is planned
+/// - Promise: 8
+#[test]
+fn a_plan_reads_a_selector_once_and_compares_it_once_with_each_pod() {
+    const UNREADY: usize = 500;
+    let ready = json!([{"type": "Ready", "status": "True"}]);
+    let labels = json!({"metadata": {"labels": {"app": "db"}}, "status": {"conditions": ready}});
+    let names: Vec<String> = (0..5).map(|number| format!("p{number}")).collect();
+    let pods: Vec<_> = names.iter().map(|name| (name.as_str(), labels.clone())).collect();
+    let mut sight = sight(&pods);
+    let pending = |number: usize| -> Pod {
+        let name = format!("u{number}");
+        let metadata = json!({"name": name, "namespace": "ns", "uid": name, "labels": {"app": "db"}});
+        serde_json::from_value(json!({"metadata": metadata, "status": {"phase": "Pending"}})).unwrap()
+    };
+    let mut values: Vec<String> = (0..100_000).map(|number| format!("v{number}")).collect();
+    values.insert(0, "db".to_owned());
+    let large = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": values}]});
+    work::PACKED.set(0);
+    work::COMPARED.set(0);
+    let mut large = budget(&large);
+    // It expects more pods than it needs, so that it waits for the unready ones.
+    large.status.as_mut().unwrap().expected_pods = Some(2);
+    sight.surroundings = Surroundings::new(vec![large], (0..UNREADY).map(pending).collect());
+    let status = preview(&drain(json!({})), &sight, at(0));
+    assert_eq!((status.pods.blocked, status.blockers[0].reason.as_str()), (5, "BudgetExhausted"));
+    assert_eq!(work::PACKED.get(), 1);
+    let compared = work::COMPARED.get();
+    assert!(compared <= UNREADY + 3 * pods.len(), "{compared}");
+
+    let selector = json!({"pods": {"selector": {"matchLabels": {"app": "db"}}}});
+    preview(&drain(selector), &sight, at(0));
+    assert_eq!(work::PACKED.get(), 2, "the selector of the drain is read once, too");
 }

@@ -158,11 +158,7 @@ fn condition_drain_and_why_give_one_reason_for_each_state_of_a_budget() {
             assert!(cause.starts_with(&blocked.message), "{what}: {cause:?} and {:?}", blocked.message);
         }
 
-        let around = Surroundings {
-            budgets: state.budgets.clone(),
-            pods: state.unready.clone(),
-            ..Surroundings::default()
-        };
+        let around = Surroundings::new(state.budgets.clone(), state.unready.clone());
         let why = judge(&around.drained(&state.pod, Standing::Asked(&evacuation), None), at(1000));
         assert_eq!(said(what, &why), (reason.clone(), cause.clone()), "{what}: why, of a pod that is asked");
         let obstacle = around.obstacle(&state.pod, None, at(1000)).unwrap();
@@ -225,11 +221,8 @@ fn they_agree_about_a_pod_that_waits_to_be_asked() {
         assert_eq!(said_reason, reason, "{what}: the drain");
         let tells = blocked.message.ends_with(&cause) || cause.contains("lets no further pod be asked");
         assert!(tells, "{what}: {cause:?} and {:?}", blocked.message);
-        let around = Surroundings {
-            budgets: vec![budget],
-            pods: vec![other.clone()],
-            asked: ["pod-2".to_owned()].into(),
-        };
+        let mut around = Surroundings::new(vec![budget], vec![other.clone()]);
+        around.asked.insert("pod-2".to_owned());
         let why = judge(&around.drained(&pod, Standing::Asked(&evacuation), None), at(1000));
         assert_eq!(said(what, &why), (said_reason, cause), "{what}: why");
     }

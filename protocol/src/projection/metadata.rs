@@ -1,7 +1,7 @@
 //! The part of an object's metadata that is kept.
 
 use evacuation_api::{DOMAIN, POD_ANNOTATIONS};
-use kube::core::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// The annotation that marks a pod as the mirror of a static one.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
@@ -14,10 +14,10 @@ const OWNERS: usize = 8;
 /// Maximum number of finalizers that are kept of an object.
 const FINALIZERS: usize = 8;
 
-/// Drops what the controller does not read. Of the labels and annotations those of the project's own domain
-/// stay, and `labels` of the others. The annotations that it reads of pods, the owner that controls the
-/// object and the project's own finalizer come before others.
-pub(super) fn project(metadata: &mut ObjectMeta, labels: usize) {
+/// Drops what no rule reads. Of the labels and annotations those of the project's own domain stay, and
+/// `labels` of the others. The annotations that are read of pods, the owner that controls the object and the
+/// project's own finalizer come before others.
+pub fn project_metadata(metadata: &mut ObjectMeta, labels: usize) {
     metadata.managed_fields = None;
     metadata.generate_name = None;
     if let Some(annotations) = &mut metadata.annotations {
@@ -49,7 +49,7 @@ pub(super) fn shorten<T>(list: &mut Vec<T>, most: usize) {
 }
 
 /// Returns true for a label, annotation or finalizer of the project's domain or of a subdomain.
-pub(super) fn is_own(name: &str) -> bool {
+fn is_own(name: &str) -> bool {
     let prefix = name.split_once('/').map_or("", |(prefix, _)| prefix);
     prefix.strip_suffix(DOMAIN).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
@@ -88,7 +88,7 @@ mod tests {
             "managedFields": [{"manager": "m", "fieldsV1": many("f:", 1000)}],
         }))
         .unwrap();
-        project(&mut metadata, 64);
+        project_metadata(&mut metadata, 64);
         assert_eq!(metadata.managed_fields, None);
         let annotations = metadata.annotations.unwrap();
         assert_eq!(
