@@ -1,35 +1,30 @@
-//! Lists that are read in pages, up to a bound.
+//! Lists of a bounded number of pages.
 
 use std::fmt;
 
 use kube::{Api, Resource, api::ListParams};
-use machinery_watch::{Projected, Projection};
+use machinery_watch::{Pages, Projected, Projection};
 use serde::de::DeserializeOwned;
 
-/// Reads the objects of a list whose parameters limit the page. `None` where there are more than that many
-/// pages.
-///
-/// The text of one page and one decoded object are in memory as a whole.
+/// Reads the objects of a list. `None` where there are more than that many pages.
 ///
 /// # Errors
 ///
 /// The kube-apiserver did not answer.
 pub(crate) async fn list<K, P>(
     api: &Api<Projected<K, P>>,
-    mut params: ListParams,
-    pages: usize,
+    params: ListParams,
+    most: usize,
 ) -> kube::Result<Option<Vec<K>>>
 where
     K: Resource + Clone + fmt::Debug + DeserializeOwned,
     P: Projection<K>,
 {
-    let mut all = Vec::new();
-    for _ in 0..pages {
-        let page = api.list(&params).await?;
-        all.extend(page.items.into_iter().map(Projected::into_inner));
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(Some(all)),
+    let (mut pages, mut all) = (Pages::new(api, params), Vec::new());
+    for _ in 0..most {
+        all.extend(pages.read_next().await?);
+        if pages.is_over() {
+            return Ok(Some(all));
         }
     }
     Ok(None)

@@ -12,14 +12,17 @@ use evacuation_api::is_dns_subdomain;
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ApiResource, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
-    core::{DynamicObject, GroupVersionKind},
+    core::{DynamicObject, DynamicResourceScope, GroupVersionKind},
 };
+use machinery_watch::Projected;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{CallError, Change, Cluster, Leadership, ObjectKey, Table, Watched, call, follow, lock};
+use crate::cluster::{
+    CallError, Change, Cluster, KeptBy, Leadership, Lister, ObjectKey, Table, Watched, call, follow, lock,
+};
 
 /// Part of the names of labels and annotations that bridges read. Others are not kept.
 const OURS: &str = "evacuation.dev/";
@@ -64,6 +67,7 @@ type Observer = Box<dyn Fn(&Change<DynamicObject>) + Send + Sync>;
 /// The objects of one foreign kind.
 pub(super) struct Foreign {
     client: Client,
+    lister: Arc<Lister>,
     leadership: Leadership,
     kind: &'static ForeignKind,
     resource: ApiResource,
@@ -84,6 +88,7 @@ impl Foreign {
         let gvk = GroupVersionKind::gvk(group, version, name);
         Arc::new(Self {
             client: cluster.client.clone(),
+            lister: Arc::clone(&cluster.lister),
             leadership: cluster.leadership.clone(),
             kind,
             resource: ApiResource::from_gvk(&gvk),
@@ -153,8 +158,10 @@ impl Foreign {
 
     /// Returns every object of a namespace as the API shows it now. All namespaces without one.
     pub(super) async fn list(&self, namespace: &str) -> Result<Vec<Arc<DynamicObject>>, CallError> {
-        let (api, all) = (self.api(namespace), ListParams::default());
-        let live = call(format!("list {}", self.resource.plural), api.list(&all)).await?.items;
+        let api: Api<Projected<DynamicObject, KeptBy<Self>>> = self.api(namespace);
+        let (action, all) = (format!("list {}", self.resource.plural), ListParams::default());
+        let keep = |object| Some(self.kind.pruned(object));
+        let live = self.lister.list_with(action, &api, all, keep).await?;
         let found = live.into_iter().filter_map(|object| {
             let key = ObjectKey::of(&object);
             self.apply(object);
@@ -167,7 +174,7 @@ impl Foreign {
     pub(super) async fn create(&self, object: &DynamicObject) -> Result<(), CallError> {
         self.leadership.check()?;
         let key = ObjectKey::of(object);
-        let (api, parameters) = (self.api(&key.namespace), PostParams::default());
+        let (api, parameters): (Api<DynamicObject>, _) = (self.api(&key.namespace), PostParams::default());
         let create = api.create(&parameters, object);
         let created = call(format!("create {} {key}", self.resource.kind), create).await?;
         self.apply(created);
@@ -188,7 +195,10 @@ impl Foreign {
         Ok(())
     }
 
-    fn api(&self, namespace: &str) -> Api<DynamicObject> {
+    fn api<K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>>(
+        &self,
+        namespace: &str,
+    ) -> Api<K> {
         if namespace.is_empty() {
             Api::all_with(self.client.clone(), &self.resource)
         } else {

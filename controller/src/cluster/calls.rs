@@ -5,14 +5,11 @@ use std::time::Duration;
 use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, Requester};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::{authentication::v1::SelfSubjectReview, core::v1::Pod};
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ListParams, PostParams},
-};
+use kube::{Api, Client, ResourceExt, api::PostParams};
 use machinery_validation::derived_name;
 use tokio::time::timeout;
 
-use super::NotLeading;
+use super::{Kept, NotLeading, ObjectKey};
 
 /// Maximum time of a request to the API. A request without an answer by then counts as failed. The API may
 /// have carried it out.
@@ -33,6 +30,12 @@ pub(crate) enum CallError {
     /// The API did not answer in time.
     #[error("could not {action}: no answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Timeout {
+        /// Action, with the object's name.
+        action: String,
+    },
+    /// Others had their turn all the time.
+    #[error("could not {action}: the pages of other lists took all the time")]
+    NoTurn {
         /// Action, with the object's name.
         action: String,
     },
@@ -75,11 +78,10 @@ impl CallError {
     }
 }
 
-/// Reads the pods of a node.
-pub(crate) async fn pods_on(client: &Client, node: &str) -> Result<Vec<Pod>, CallError> {
-    let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
-    let pods: Api<Pod> = Api::all(client.clone());
-    Ok(call(format!("list the pods of node {node}"), pods.list(&on_node)).await?.items)
+/// Reads the part of a pod that the view keeps. `None` when there is no pod of that name.
+pub(crate) async fn read_pod(client: &Client, key: &ObjectKey) -> Result<Option<Pod>, CallError> {
+    let pods: Api<Kept<Pod>> = Api::namespaced(client.clone(), &key.namespace);
+    Ok(call(format!("read pod {key}"), pods.get_opt(&key.name)).await?.map(Kept::into_inner))
 }
 
 /// Reads the name of the controller's user, which owns its entries.

@@ -3,7 +3,7 @@
 use evacuation_api::{Evacuation, EvacuationResponse};
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, ObjectList, PostParams},
+    api::{DeleteParams, PostParams},
 };
 
 /// The Evacuations of a namespace.
@@ -29,11 +29,6 @@ impl EvacuationApi {
     /// Reads an Evacuation.
     pub(crate) async fn get_opt(&self, name: &str) -> kube::Result<Option<Evacuation>> {
         self.0.get_opt(name).await
-    }
-
-    /// Reads the Evacuations of that label selector.
-    pub(crate) async fn labelled(&self, selector: &str) -> kube::Result<ObjectList<Evacuation>> {
-        self.0.list(&ListParams::default().labels(selector)).await
     }
 
     /// Creates an Evacuation.

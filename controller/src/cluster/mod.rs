@@ -21,6 +21,7 @@ mod group_modes;
 mod index;
 mod key;
 mod lease;
+mod lister;
 mod metrics;
 mod probe;
 mod queue;
@@ -46,7 +47,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 pub(crate) use calls::{
-    CallError, all_done, call, evacuation_of, if_readable, is_settled_by_the_watch, pods_on, user_name,
+    CallError, all_done, call, evacuation_of, if_readable, is_settled_by_the_watch, read_pod, user_name,
 };
 pub(crate) use clock::due;
 pub(crate) use evacuation_calls::evacuations;
@@ -59,6 +60,7 @@ pub(crate) use index::{
 };
 pub(crate) use key::ObjectKey;
 pub(crate) use lease::{Leadership, NotLeading, Writer, hold_lease};
+pub(crate) use lister::Lister;
 pub(crate) use machinery_client::ServerClock;
 pub(crate) use metrics::{ClusterMetrics, Label, Probe, required_names, serve_metrics};
 pub(crate) use probe::probe;
@@ -66,7 +68,7 @@ pub(crate) use queue::WorkQueue;
 pub(crate) use readiness::Readiness;
 pub(crate) use term::Term;
 pub(crate) use view::View;
-pub(crate) use watch::{Watched, follow, follow_kinds};
+pub(crate) use watch::{Kept, KeptBy, Watched, follow, follow_kinds};
 #[cfg(test)]
 pub(crate) use workers::Worker;
 pub(crate) use workers::{spawn_resync, spawn_workers};
@@ -81,6 +83,7 @@ pub(crate) struct Cluster {
     pub(crate) client: Client,
     pub(crate) leadership: Leadership,
     pub(crate) view: Arc<View>,
+    pub(crate) lister: Arc<Lister>,
     pub(crate) features: Arc<Features>,
     pub(crate) clock: Arc<ServerClock>,
     /// Shared with the reader of the state around Evacuations.
@@ -97,11 +100,13 @@ impl Cluster {
     /// Returns the handles of a process that knows nothing of the cluster yet.
     pub(crate) fn new(client: Client, leadership: Leadership, events: EventSink) -> Self {
         let features = Arc::new(Features::default());
+        let view = Arc::new(View::new(Arc::clone(&features)));
         Self {
             group_modes: Arc::new(GroupModes::new(client.clone())),
+            lister: Arc::new(Lister::new(client.clone(), Arc::clone(&view))),
             client,
             leadership,
-            view: Arc::new(View::new(Arc::clone(&features))),
+            view,
             features,
             clock: Arc::default(),
             reachability: Arc::new(Mutex::new(Reachability::new(Instant::now()))),

@@ -15,8 +15,13 @@ pub(crate) type Asked = Arc<Mutex<Vec<String>>>;
 
 /// Returns the handles of a process that leads and whose API answers nothing.
 pub(crate) fn cluster_without_api() -> Cluster {
-    let (service, _) = mock::pair::<Request<Body>, Response<Body>>();
-    cluster(Client::new(service, "default"))
+    cluster_with_handle().0
+}
+
+/// Returns the handles of a process that leads, and its API, whose requests the test answers.
+pub(crate) fn cluster_with_handle() -> (Cluster, mock::Handle<Request<Body>, Response<Body>>) {
+    let (service, handle) = mock::pair();
+    (cluster(Client::new(service, "default")), handle)
 }
 
 /// Returns the handles of a process that leads, and what its API is asked. `reply` returns the code and the
@@ -24,7 +29,7 @@ pub(crate) fn cluster_without_api() -> Cluster {
 pub(crate) fn cluster_with_api(
     mut reply: impl FnMut(&Parts, Value) -> (u16, Value) + Send + 'static,
 ) -> (Cluster, Asked) {
-    let (service, mut handle) = mock::pair::<Request<Body>, Response<Body>>();
+    let (cluster, mut handle) = cluster_with_handle();
     let asked = Asked::default();
     let log = Arc::clone(&asked);
     tokio::spawn(async move {
@@ -33,11 +38,15 @@ pub(crate) fn cluster_with_api(
             lock(&log).push(format!("{} {}", parts.method, last(&parts)));
             let sent = body.collect().await.unwrap().to_bytes();
             let (code, body) = reply(&parts, serde_json::from_slice(&sent).unwrap_or_default());
-            let body = Body::from(body.to_string().into_bytes());
-            send.send_response(Response::builder().status(code).body(body).unwrap());
+            send.send_response(response(code, &body));
         }
     });
-    (cluster(Client::new(service, "default")), asked)
+    (cluster, asked)
+}
+
+/// Returns the response of that code and body.
+pub(crate) fn response(code: u16, body: &Value) -> Response<Body> {
+    Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap()
 }
 
 /// Returns the last part of a request's path.

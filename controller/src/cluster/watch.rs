@@ -73,7 +73,7 @@ where
 }
 
 /// The view, as the receiver of one kind.
-struct ViewOf {
+pub(crate) struct ViewOf {
     cluster: Cluster,
     kind: Kind,
 }
@@ -116,6 +116,9 @@ impl<K, W: Watched<K>> Projection<K> for KeptBy<W> {
         W::project(object);
     }
 }
+
+/// An object that is cut down to the view's part of it while it is decoded.
+pub(crate) type Kept<K> = Projected<K, KeptBy<ViewOf>>;
 
 /// Passes the objects of an API to a receiver until `stop`. `name` is that of the watch in log lines, and
 /// `fields` selects the objects.

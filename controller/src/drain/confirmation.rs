@@ -17,7 +17,7 @@ use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::LabelS
 use kube::{Api, Client, ResourceExt, api::ListParams, core::Selector};
 
 use super::snapshot::Snapshot;
-use crate::cluster::{CallError, ObjectKey, View, all_done, call, pods_on};
+use crate::cluster::{CallError, Cluster, Lister, ObjectKey, View, all_done, call};
 
 /// Number of nodes that are read at a time.
 const AT_ONCE: usize = 16;
@@ -26,12 +26,14 @@ const AT_ONCE: usize = 16;
 pub(super) struct Confirmation {
     client: Client,
     view: Arc<View>,
+    lister: Arc<Lister>,
 }
 
 impl Confirmation {
     /// Returns a reader that stores in the view what the view lacks.
-    pub(super) fn new(client: Client, view: Arc<View>) -> Self {
-        Self { client, view }
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        let (view, lister) = (Arc::clone(&cluster.view), Arc::clone(&cluster.lister));
+        Self { client: cluster.client.clone(), view, lister }
     }
 
     /// Returns true when the API confirms the snapshot from which `next` follows, for the nodes that the
@@ -83,12 +85,12 @@ impl Confirmation {
     /// Returns true when the snapshot has every pod of a node. The scheduler can have bound one just before
     /// the node was cordoned.
     async fn confirms_pods(&self, snapshot: &Snapshot, node: &str) -> Result<bool, CallError> {
-        let mut live = pods_on(&self.client, node).await?;
+        let mut live = self.lister.pods_on(node).await?;
         let known = snapshot.uids_on(node);
         live.retain(|pod| pod.metadata.uid.as_deref().is_none_or(|uid| !known.contains(uid)));
         let same = live.is_empty();
         for pod in live {
-            self.view.apply(pod);
+            self.view.apply(Arc::unwrap_or_clone(pod));
         }
         Ok(same)
     }
@@ -97,25 +99,25 @@ impl Confirmation {
     async fn confirms_node(&self, snapshot: &Snapshot, name: &str) -> Result<bool, CallError> {
         let api: Api<Node> = Api::all(self.client.clone());
         let live = call(format!("read node {name}"), api.get_opt(name)).await?;
-        Ok(self.keep(snapshot, name, live))
+        Ok(self.keep(snapshot, name, live.map(Arc::new)))
     }
 
     /// Returns the nodes that the selector of a drain picks.
-    async fn selected(&self, drain: &str, selector: &LabelSelector) -> Result<Vec<Node>, CallError> {
+    async fn selected(&self, drain: &str, selector: &LabelSelector) -> Result<Vec<Arc<Node>>, CallError> {
         // The server has validated it.
         let Ok(selector) = Selector::try_from(selector.clone()) else { return Ok(Vec::new()) };
-        let api: Api<Node> = Api::all(self.client.clone());
         let picked = ListParams::default().labels_from(&selector);
-        Ok(call(format!("list the nodes of nodeevacuation {drain}"), api.list(&picked)).await?.items)
+        let action = format!("list the nodes of nodeevacuation {drain}");
+        self.lister.list(action, &Api::all(self.client.clone()), picked).await
     }
 
     /// Stores a node as the API shows it. Returns true when the snapshot has it so.
-    fn keep(&self, snapshot: &Snapshot, name: &str, live: Option<Node>) -> bool {
+    fn keep(&self, snapshot: &Snapshot, name: &str, live: Option<Arc<Node>>) -> bool {
         let known = snapshot.node(name);
-        let same = live.as_ref().map(essence) == known.map(essence);
+        let same = live.as_deref().map(essence) == known.map(essence);
         match live {
             _ if same => {}
-            Some(live) => self.view.apply(live),
+            Some(live) => self.view.apply(Arc::unwrap_or_clone(live)),
             None => {
                 let uid = known.and_then(|known| known.metadata.uid.as_deref());
                 self.view.remove::<Node>(&ObjectKey::new("", name), uid);
@@ -139,11 +141,14 @@ pub(super) fn essence(node: &Node) -> impl PartialEq {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use k8s_openapi::api::core::v1::Pod;
     use serde_json::{Value, json};
+    use tokio::time::timeout;
 
     use super::{super::rejections::Rejections, *};
-    use crate::cluster::testing::{cluster_with_api, not_found};
+    use crate::cluster::testing::{cluster_with_api, cluster_with_handle, not_found, response};
 
     fn pod(name: &str) -> Value {
         json!({"metadata": {"namespace": "ns", "name": name, "uid": name, "resourceVersion": "7"},
@@ -167,7 +172,7 @@ mod tests {
             ("/api/v1/nodes/n", Some(node)) => (200, node.clone()),
             _ => not_found(),
         });
-        Confirmation::new(cluster.client.clone(), cluster.view)
+        Confirmation::new(&cluster)
     }
 
     fn status(phases: &[&str]) -> Value {
@@ -200,6 +205,49 @@ mod tests {
             assert_eq!(reader.view.index().pods_on("n").count(), 1);
             assert!(confirms(&reader, ["Draining", end]).await, "the plan judges the pods that it sees");
         }
+    }
+
+    /// # Attack
+    ///
+    /// - Attacker: a tenant whose pods run on nodes that are drained
+    /// - Act: gives its pods as many variables as the kube-apiserver stores, so that the controller runs out
+    ///   of memory at the end of each drain of their nodes
+    /// - Promise: 8
+    #[tokio::test(start_paused = true)]
+    async fn the_huge_pods_of_all_nodes_that_end_are_read_one_page_at_a_time_and_cut_down() {
+        let (cluster, mut api) = cluster_with_handle();
+        let reader = Confirmation::new(&cluster);
+        let huge = |number: usize| {
+            let mut pod = pod(&format!("p{number}"));
+            let variables: Vec<Value> = (0..1000).map(|n| json!({"name": n.to_string()})).collect();
+            pod["spec"]["containers"] = json!([{"name": "c", "image": "i", "env": variables}]);
+            pod
+        };
+        let pages = [
+            json!({"metadata": {"continue": "more"}, "items": (0..20).map(huge).collect::<Vec<_>>()}),
+            json!({"metadata": {}, "items": [huge(20)]}),
+        ];
+        tokio::spawn(async move {
+            while let Some((request, send)) = api.next_request().await {
+                let query = request.uri().query().unwrap_or_default().to_owned();
+                assert!(
+                    query.contains("limit=20") && query.contains("fieldSelector=spec.nodeName%3Dn"),
+                    "{query}"
+                );
+                let other = timeout(Duration::from_secs(1), api.next_request()).await;
+                assert!(other.is_err(), "two pages are read at a time");
+                send.send_response(response(200, &pages[usize::from(query.contains("continue=more"))]));
+            }
+        });
+        let end = async || {
+            let (before, after) = (status(&["Draining"; AT_ONCE]), status(&["Drained"; AT_ONCE]));
+            confirms_next(&reader, &json!({"names": ["n"]}), before, after).await
+        };
+        assert!(!end().await);
+        let containers = |pod: &Arc<Pod>| pod.spec.as_ref().unwrap().containers.len();
+        let kept: Vec<_> = reader.view.index().pods_on("n").map(containers).collect();
+        assert_eq!(kept, [0; 21]);
+        assert!(end().await, "the drain ends");
     }
 
     #[tokio::test]

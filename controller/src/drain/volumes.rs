@@ -16,10 +16,11 @@ use evacuation_protocol::{AttachFailure, volume_in};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::{Api, Client, api::ListParams};
+use machinery_watch::{Projected, Projection};
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-use crate::cluster::{CallError, ObjectKey, call, lock};
+use crate::cluster::{CallError, Cluster, Lister, ObjectKey, lock};
 
 /// Time after its scheduling at which a pod that has not started is looked at.
 const LATE: TimeDelta = TimeDelta::seconds(15);
@@ -38,10 +39,27 @@ const MOST_EVENTS: u32 = 100;
 const FAILED: &str = "FailedAttachVolume";
 /// Reason of the Event that tells that a volume was attached after all.
 const SUCCEEDED: &str = "SuccessfulAttachVolume";
+/// Maximum size of a message in bytes. Kubernetes' own are shorter.
+const MAX_MESSAGE: usize = 4096;
+
+/// The part of an Event that tells of a volume.
+enum Attachment {}
+
+impl Projection<Event> for Attachment {
+    fn project(event: &mut Event) {
+        let whole = std::mem::take(event);
+        event.metadata.creation_timestamp = whole.metadata.creation_timestamp;
+        event.reason = whole.reason;
+        event.message = whole.message.filter(|message| message.len() <= MAX_MESSAGE);
+        event.first_timestamp = whole.first_timestamp;
+        event.last_timestamp = whole.last_timestamp;
+    }
+}
 
 /// Reader of the Events of pods.
 pub(super) struct Volumes {
     client: Client,
+    lister: Arc<Lister>,
     known: Mutex<HashMap<String, Known>>,
 }
 
@@ -53,8 +71,9 @@ struct Known {
 
 impl Volumes {
     /// Returns a reader that knows nothing yet.
-    pub(super) fn new(client: Client) -> Self {
-        Self { client, known: Mutex::default() }
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        let lister = Arc::clone(&cluster.lister);
+        Self { client: cluster.client.clone(), lister, known: Mutex::default() }
     }
 
     /// Returns the volumes that cannot be attached for some of the pods. A failure to read counts as none:
@@ -99,11 +118,13 @@ impl Volumes {
     }
 
     async fn list(&self, pod: &ObjectKey, uid: &str) -> Result<Vec<Event>, CallError> {
-        let api: Api<Event> = Api::namespaced(self.client.clone(), &pod.namespace);
+        let api: Api<Projected<Event, Attachment>> = Api::namespaced(self.client.clone(), &pod.namespace);
         let parameters =
             ListParams::default().fields(&format!("involvedObject.uid={uid}")).limit(MOST_EVENTS);
-        let list = timeout(PATIENCE, call(format!("list the events of pod {pod}"), api.list(&parameters)));
-        list.await.map_or_else(|_| Ok(Vec::new()), |listed| Ok(listed?.items))
+        let action = format!("list the events of pod {pod}");
+        let keep = |event: Event| [FAILED, SUCCEEDED].contains(&event.reason.as_deref()?).then_some(event);
+        let list = timeout(PATIENCE, self.lister.list_with(action, &api, parameters, keep));
+        list.await.unwrap_or_else(|_| Ok(Vec::new()))
     }
 }
 

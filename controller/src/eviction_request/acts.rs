@@ -9,14 +9,13 @@ use evacuation_api::{Evacuation, EvacuationResponse, Requester};
 use evacuation_protocol::{
     EVICTION_REQUESTS_OWNER, Eviction, EvictionAct, EvictionRequest, EvictionWorld, Voice, invalid_request,
 };
-use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt, api::PostParams};
 use tracing::{debug, info};
 
 use super::targets::Targets;
 use crate::cluster::{
     CallError, Change, Cluster, ClusterEvent, Leadership, ObjectKey, ServerClock, View, Watched, all_done,
-    call, evacuation_of, evacuations, is_settled_by_the_watch, lock,
+    call, evacuation_of, evacuations, is_settled_by_the_watch, lock, read_pod,
 };
 
 /// Name in the `managedFields` of what is written.
@@ -62,8 +61,7 @@ impl Acts {
 
     /// Reads the pod from the API. Returns true when it does not exist. The view learns of one that does.
     pub(super) async fn finds_no_pod(&self, key: &ObjectKey, uid: &str) -> Result<bool, CallError> {
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
-        let found = call(format!("read pod {key}"), pods.get_opt(&key.name)).await?;
+        let found = read_pod(&self.client, key).await?;
         let found = found.filter(|pod| pod.metadata.uid.as_deref() == Some(uid));
         let missing = found.is_none();
         if let Some(pod) = found {

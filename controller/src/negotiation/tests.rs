@@ -190,8 +190,8 @@ impl Fixture {
                 reply(&answering, request, send).await;
             }
         });
-        let pusher = Pusher::new(client.clone(), vec!["127.0.0.0/8".parse().unwrap()], 4).unwrap();
         let cluster = Cluster::new(client, leadership, EventSink::default());
+        let pusher = Pusher::new(&cluster, vec!["127.0.0.0/8".parse().unwrap()], 4).unwrap();
         let negotiation = Negotiation::new(&cluster, pusher, 1);
         cluster.features.register(&[Arc::clone(&negotiation) as Arc<dyn Feature>]);
         cluster.view.apply(pod());

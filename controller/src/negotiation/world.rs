@@ -18,7 +18,7 @@ use tracing::warn;
 use super::evictor::{AttemptId, Attempts};
 use crate::cluster::{
     CallError, Cluster, GroupModes, ObjectKey, ServerClock, TargetPod, View, call, group_key, is_finished,
-    lock, node_name,
+    lock, node_name, read_pod,
 };
 
 /// Reader of the state around an Evacuation: pod, node and budgets.
@@ -129,8 +129,7 @@ impl WorldReader {
     ) -> Result<Option<Arc<Pod>>, CallError> {
         let target = &evacuation.spec.target.pod;
         let pod_key = ObjectKey::new(key.namespace.clone(), target.name.clone());
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
-        let found = call(format!("read pod {pod_key}"), api.get_opt(&target.name)).await?;
+        let found = read_pod(&self.client, &pod_key).await?;
         let found = found.filter(|pod| pod.metadata.uid == target.uid);
         match (&found, &target.uid) {
             (None, Some(uid)) => self.view.index().note_gone(&pod_key, uid),

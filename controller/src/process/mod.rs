@@ -75,13 +75,13 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     let listener = TcpListener::bind(options.metrics_address)
         .await
         .map_err(|source| RunError::Listen { address: options.metrics_address, source })?;
-    let pusher = Pusher::new(client.clone(), options.push_allow_cidr.clone(), options.push_per_endpoint)
-        .map_err(RunError::Push)?;
     let program = options.feature_set.program();
     let identity = identity(program);
     let leadership = if options.leader_elect { Leadership::standby() } else { Leadership::alone() };
     let events = EventSink::default();
     let cluster = Cluster::new(client.clone(), leadership.clone(), events.clone());
+    let pusher = Pusher::new(&cluster, options.push_allow_cidr.clone(), options.push_per_endpoint)
+        .map_err(RunError::Push)?;
     let features = features(&cluster, pusher, &options);
     cluster.features.register(&features);
     let required = required_names(&features);

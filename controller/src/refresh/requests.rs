@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use evacuation_api::Evacuation;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, ResourceExt, api::ListParams};
+use machinery_watch::Pages;
 use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::sync::OnceCell;
 use tracing::{debug, info};
@@ -16,8 +17,8 @@ use super::{
     planner::Planner,
 };
 use crate::cluster::{
-    CallError, Cluster, EventSink, Label, Leadership, Notice, ObjectKey, ServerClock, View, call,
-    evacuations, user_name,
+    CallError, Cluster, EventSink, Kept, Label, Leadership, Notice, ObjectKey, ServerClock, View, call,
+    evacuations, read_pod, user_name,
 };
 
 /// Writer of the refresher's Evacuations.
@@ -128,20 +129,20 @@ impl Requests {
 
     /// Reads the pod, and the Evacuations of its owner's pods, from the API.
     async fn look_again(&self, namespace: &str, ask: &Ask) -> Result<(), CallError> {
-        let name = ask.pod.name_any();
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let found = call(format!("read pod {namespace}/{name}"), pods.get_opt(&name)).await?;
-        if let Some(pod) = found {
+        let key = ObjectKey::new(namespace, ask.pod.name_any());
+        if let Some(pod) = read_pod(&self.client, &key).await? {
             self.view.apply(pod);
         } else {
-            let uid = ask.pod.metadata.uid.as_deref();
-            self.view.remove::<Pod>(&ObjectKey::new(namespace, name), uid);
+            self.view.remove::<Pod>(&key, ask.pod.metadata.uid.as_deref());
         }
         let of_owner = format!("{OWNER}={}", ask.owner_uid);
-        let api = evacuations(&self.client, namespace);
+        let api: Api<Kept<Evacuation>> = Api::namespaced(self.client.clone(), namespace);
         let action = format!("list the evacuations of namespace {namespace}");
-        for evacuation in call(action, api.labelled(&of_owner)).await?.items {
-            self.view.apply(evacuation);
+        let mut pages = Pages::new(&api, ListParams::default().labels(&of_owner));
+        while !pages.is_over() {
+            for evacuation in call(action.as_str(), pages.read_next()).await? {
+                self.view.apply(evacuation);
+            }
         }
         Ok(())
     }

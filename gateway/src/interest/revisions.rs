@@ -11,9 +11,6 @@ use serde_json::Value;
 use super::owner::REVISION_LABEL;
 use crate::paging::list;
 
-/// Number of revisions in a page. The text of a page is in memory as a whole, and a revision can have some
-/// megabytes.
-const PAGE: u32 = 20;
 /// Maximum number of pages. A DaemonSet keeps ten revisions unless its author says otherwise.
 const PAGES: usize = 5;
 
@@ -49,7 +46,7 @@ pub(super) async fn revisions(client: &Client, set: &DaemonSet) -> kube::Result<
     };
     let namespace = set.namespace().unwrap_or_default();
     let api: Api<Projected<ControllerRevision, Number>> = Api::namespaced(client.clone(), &namespace);
-    let params = ListParams::default().labels_from(&selector).limit(PAGE);
+    let params = ListParams::default().labels_from(&selector);
     Ok(list(&api, params, PAGES).await?.unwrap_or_default())
 }
 

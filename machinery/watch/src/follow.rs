@@ -14,13 +14,10 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{Pauses, Projected, Projection};
+use crate::{PAGE, Pauses, Projected, Projection};
 
 /// Seconds after which a watch is resumed where it stopped: for so long can a broken connection go unnoticed.
 const WATCH_SECONDS: u32 = 120;
-/// Number of objects in a page of a list. The text of a page is in memory as a whole, twice for a moment, and
-/// an object can have some megabytes.
-const PAGE: u32 = 20;
 
 /// Description of a watch.
 #[derive(Clone, Copy, Debug)]

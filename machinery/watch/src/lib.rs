@@ -5,6 +5,8 @@
 //! [`follow`] lists and watches the objects of an API and passes each event to its caller, until it is
 //! stopped. A watch that broke is begun again after a pause ([`Pauses`]).
 //!
+//! [`Pages`] reads one list without a watch.
+//!
 //! [`follow_file`] does the same for a file, such as one of a ConfigMap that is mounted.
 //!
 //! # Guarantees
@@ -18,11 +20,13 @@
 mod backoff;
 mod file;
 mod follow;
+mod pages;
 mod pauses;
 mod projection;
 
 pub use backoff::backoff;
 pub use file::{FILE_INTERVAL, follow_file};
 pub use follow::{Watch, follow};
+pub use pages::{PAGE, Pages};
 pub use pauses::Pauses;
 pub use projection::{Projected, Projection};

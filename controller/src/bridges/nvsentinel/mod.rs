@@ -37,7 +37,6 @@ use super::{
 };
 use crate::cluster::{
     CallError, Cluster, ObjectKey, TargetPod, call, evacuations, is_finished, is_settled_by_the_watch,
-    pods_on,
 };
 
 const KIND: ForeignKind = ForeignKind {
@@ -77,8 +76,8 @@ impl DrainRequests {
         left.retain(|pod| request.wants(pod, since));
         if left.is_empty() {
             // The watch can be late. A pod that it has not shown would be lost by a reboot.
-            let live = pods_on(&cluster.client, node).await?;
-            left.extend(live.into_iter().filter(|pod| request.wants(pod, since)).map(Arc::new));
+            let live = cluster.lister.pods_on(node).await?;
+            left.extend(live.into_iter().filter(|pod| request.wants(pod, since)));
         }
         if left.is_empty() {
             return Ok(Progress::new(Outcome::Complete, "DrainComplete", "no listed pod is left"));

@@ -78,7 +78,7 @@ fn by_strategy(deployment: &Deployment) -> Option<&'static str> {
 }
 
 /// Returns a port of the node that the pods take. A side-car is an init container.
-fn host_port(spec: &PodSpec) -> Option<i32> {
+pub(super) fn host_port(spec: &PodSpec) -> Option<i32> {
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
     let ports = containers.flat_map(|container| container.ports.iter().flatten());
     ports.filter_map(|port| port.host_port).find(|port| *port != 0)

@@ -104,7 +104,8 @@ impl Group {
     }
 }
 
-fn is_failure(kind: Option<&str>, status: Option<&str>) -> bool {
+/// Returns true for the condition of a ReplicaSet that cannot make pods.
+pub(super) fn is_failure(kind: Option<&str>, status: Option<&str>) -> bool {
     kind == Some("ReplicaFailure") && status == Some("True")
 }
 

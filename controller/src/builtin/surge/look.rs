@@ -1,8 +1,9 @@
 //! Reads of the objects around a pod: its Evacuation, its ReplicaSet, and the objects that select it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use evacuation_api::Evacuation;
+use evacuation_protocol::selects;
 use k8s_openapi::{
     api::{
         apps::v1::{Deployment, ReplicaSet},
@@ -11,25 +12,29 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube::{Api, Client, api::ListParams};
+use machinery_watch::Projected;
 
 use super::{
     alone::{claims_of, reason, reason_of_claim},
     group::Group,
+    projections::Read,
     record::{Label, Record},
     release::{Obstacle, Selecting, label, owner},
 };
-use crate::cluster::{CallError, Cluster, ObjectKey, View, call, controller_of, evacuations};
+use crate::cluster::{CallError, Cluster, Kept, Lister, ObjectKey, View, call, controller_of, evacuations};
 
 /// Reader of the objects around a pod.
 pub(super) struct Lookup {
     client: Client,
     view: Arc<View>,
+    lister: Arc<Lister>,
 }
 
 impl Lookup {
     /// Returns a reader.
     pub(super) fn new(cluster: &Cluster) -> Self {
-        Self { client: cluster.client.clone(), view: Arc::clone(&cluster.view) }
+        let (view, lister) = (Arc::clone(&cluster.view), Arc::clone(&cluster.lister));
+        Self { client: cluster.client.clone(), view, lister }
     }
 
     /// Reads the Evacuation that a record names. The watch may not have shown it yet.
@@ -61,10 +66,7 @@ impl Lookup {
         if let Some(reason) = self.alone(key, pod, &set).await? {
             return Ok(Err(Obstacle::Alone(reason)));
         }
-        let api: Api<Service> = Api::namespaced(self.client.clone(), &key.namespace);
-        let action = format!("list the services of namespace {}", key.namespace);
-        let services = call(action, api.list(&ListParams::default())).await?.items;
-        let mut others: Vec<Selecting> = services.iter().filter_map(Selecting::service).collect();
+        let mut others = self.services_of(&key.namespace, pod).await?;
         others.extend(self.view.index().budgets_in(&key.namespace).filter_map(|budget| {
             Some(Selecting {
                 object: format!(
@@ -77,6 +79,16 @@ impl Lookup {
         Ok(label(pod, &set, &others).map(|label| (label, owner)))
     }
 
+    /// Reads the Services of a namespace that select a pod. No others use its labels.
+    async fn services_of(&self, namespace: &str, pod: &Pod) -> Result<Vec<Selecting>, CallError> {
+        let api: Api<Projected<Service, Read>> = Api::namespaced(self.client.clone(), namespace);
+        let action = format!("list the services of namespace {namespace}");
+        let none = BTreeMap::new();
+        let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
+        let keep = |service| Selecting::service(&service).filter(|found| selects(&found.selector, labels));
+        self.lister.list_with(action, &api, ListParams::default(), keep).await
+    }
+
     /// Returns the reason for which no second pod may run beside a pod of that ReplicaSet.
     async fn alone(&self, key: &ObjectKey, pod: &Pod, set: &ReplicaSet) -> Result<Option<String>, CallError> {
         let namespace = &key.namespace;
@@ -85,8 +97,9 @@ impl Lookup {
         let owner = owner.filter(|owner| owner.kind == "Deployment" && owner.api_version == "apps/v1");
         let mut deployment = None;
         if let Some(OwnerReference { name, .. }) = owner {
-            let api: Api<Deployment> = Api::namespaced(self.client.clone(), namespace);
-            deployment = call(format!("read deployment {namespace}/{name}"), api.get_opt(name)).await?;
+            let api: Api<Projected<Deployment, Read>> = Api::namespaced(self.client.clone(), namespace);
+            let read = call(format!("read deployment {namespace}/{name}"), api.get_opt(name)).await?;
+            deployment = read.map(Projected::into_inner);
         }
         if let Some(reason) = reason(pod, set, deployment.as_ref()) {
             return Ok(Some(reason));
@@ -95,10 +108,11 @@ impl Lookup {
             Ok(claims) => claims,
             Err(reason) => return Ok(Some(reason)),
         };
-        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<Projected<PersistentVolumeClaim, Read>> =
+            Api::namespaced(self.client.clone(), namespace);
         for name in claims {
             let action = format!("read persistentvolumeclaim {namespace}/{name}");
-            let claim = call(action, api.get_opt(name)).await?;
+            let claim = call(action, api.get_opt(name)).await?.map(Projected::into_inner);
             if let Some(reason) = claim.as_ref().and_then(reason_of_claim) {
                 return Ok(Some(reason));
             }
@@ -126,12 +140,12 @@ impl Lookup {
         let Some(set) = self.replica_set(pod, name, uid).await? else {
             return Ok(None);
         };
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
+        let api: Api<Kept<Pod>> = Api::namespaced(self.client.clone(), &pod.namespace);
         let action = format!("list the pods of replicaset {}/{name}", pod.namespace);
         // The pods carry the label, whatever the selector says of it.
         let parameters = ListParams::default().labels(&record.label.key);
-        let pods = call(action, api.list(&parameters)).await?.items;
-        Ok(Group::of(&set, pods.into_iter().map(Arc::new)))
+        let pods = self.lister.list(action, &api, parameters).await?;
+        Ok(Group::of(&set, pods))
     }
 
     async fn replica_set(
@@ -140,9 +154,9 @@ impl Lookup {
         name: &str,
         uid: &str,
     ) -> Result<Option<ReplicaSet>, CallError> {
-        let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &pod.namespace);
+        let api: Api<Projected<ReplicaSet, Read>> = Api::namespaced(self.client.clone(), &pod.namespace);
         let action = format!("read replicaset {}/{name}", pod.namespace);
-        let found = call(action, api.get_opt(name)).await?;
+        let found = call(action, api.get_opt(name)).await?.map(Projected::into_inner);
         Ok(found.filter(|set| set.metadata.uid.as_deref() == Some(uid)))
     }
 }

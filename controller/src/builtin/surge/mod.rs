@@ -19,6 +19,7 @@ mod alone;
 mod group;
 mod look;
 mod plan;
+mod projections;
 mod record;
 mod release;
 mod released;

@@ -5,14 +5,14 @@ use std::time::Duration;
 use evacuation_protocol::{EvictionOutcome, PodView};
 use http::Request;
 use k8s_openapi::{
-    api::{core::v1::Pod, policy::v1::Eviction},
+    api::policy::v1::Eviction,
     apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions},
 };
-use kube::{Api, Client, core::Status};
+use kube::{Client, core::Status};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::cluster::{ObjectKey, call};
+use crate::cluster::{ObjectKey, read_pod};
 
 /// The cause with which pods/eviction names a budget.
 const BUDGET_CAUSE: &str = "DisruptionBudget";
@@ -92,7 +92,8 @@ pub(super) async fn post(client: &Client, order: &Order, timeouts: Timeouts) -> 
         Reply::Clear(outcome) => Some(outcome),
         Reply::Lost => None,
         Reply::ReadPod { retry_after_seconds, message } => {
-            let pod = read_pod(client, &order.pod).await?;
+            // As the API has it now, not as a watch last reported it.
+            let pod = read_pod(client, &order.pod).await.ok()?;
             Some(match PodView::of(pod.as_ref(), &order.uid) {
                 PodView::Gone => EvictionOutcome::PodGone,
                 PodView::Replaced => EvictionOutcome::UidMismatch,
@@ -101,12 +102,6 @@ pub(super) async fn post(client: &Client, order: &Order, timeouts: Timeouts) -> 
             })
         }
     }
-}
-
-/// The pod as the API has it now, not as a watch last reported it.
-async fn read_pod(client: &Client, pod: &ObjectKey) -> Option<Option<Pod>> {
-    let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace);
-    call(format!("read pod {pod}"), api.get_opt(&pod.name)).await.ok()
 }
 
 /// Built by hand: kube's own eviction request spells `deleteOptions` in a way that the API ignores, and with

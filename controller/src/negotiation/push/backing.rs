@@ -4,9 +4,11 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
-use kube::api::ObjectList;
 
-use super::{address::check_address, service::ServiceProblem};
+use super::{
+    address::check_address,
+    service::{MAX_SLICES, ServiceProblem},
+};
 
 /// Label of an EndpointSlice with the name of its Service.
 pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
@@ -15,22 +17,22 @@ pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 ///
 /// Kubernetes forwards a Service's traffic to whatever its EndpointSlices name. Without this check the author
 /// of an EndpointSlice could send the controller's requests to any address that the controller reaches.
-/// `has_pod` says whether the namespace has a pod of that UID at that address. A list that goes on is no
-/// proof: what is not read can name anything.
+/// `has_pod` says whether the namespace has a pod of that UID at that address. Of more
+/// than [`MAX_SLICES`] not all were read, and what is not read can name anything.
 pub(super) fn check_backing(
     service: &str,
     namespace: &str,
-    slices: &ObjectList<EndpointSlice>,
+    slices: &[EndpointSlice],
     allowed: &[IpNet],
     has_pod: impl Fn(&str, IpAddr) -> bool,
 ) -> Result<(), ServiceProblem> {
     let foreign =
         |address: &str| ServiceProblem::NotAPod { name: service.to_owned(), address: address.to_owned() };
-    if slices.metadata.continue_.as_ref().is_some_and(|rest| !rest.is_empty()) {
+    if slices.len() > MAX_SLICES {
         return Err(ServiceProblem::TooManySlices(service.to_owned()));
     }
     let endpoints: Vec<&Endpoint> =
-        slices.items.iter().flat_map(|slice| slice.endpoints.iter().flatten()).collect();
+        slices.iter().flat_map(|slice| slice.endpoints.iter().flatten()).collect();
     if endpoints.is_empty() {
         return Err(ServiceProblem::NoEndpoint(service.to_owned()));
     }
@@ -61,14 +63,17 @@ fn pod_uid<'a>(endpoint: &'a Endpoint, namespace: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use machinery_watch::Projection;
     use serde_json::{Value, json};
 
-    use super::*;
+    use super::{super::service::Addressed, *};
 
-    fn checked(endpoints: &Value, rest: &str) -> Result<(), String> {
+    fn checked(endpoints: &Value, count: usize) -> Result<(), String> {
         let slice = json!({"metadata": {"name": "s"}, "addressType": "IPv4", "endpoints": endpoints});
-        let slices = json!({"metadata": {"continue": rest}, "items": [slice]});
-        let slices = serde_json::from_value(slices).unwrap();
+        let mut slice = serde_json::from_value(slice).unwrap();
+        // As it is read.
+        Addressed::project(&mut slice);
+        let slices = vec![slice; count];
         let has_pod = |uid: &str, address: IpAddr| {
             [("p1", "10.0.0.1"), ("p2", "169.254.169.254")].contains(&(uid, address.to_string().as_str()))
         };
@@ -105,9 +110,9 @@ mod tests {
             ),
         ];
         for (endpoints, expected) in table {
-            assert_eq!(checked(&endpoints, ""), expected, "{endpoints}");
+            assert_eq!(checked(&endpoints, 1), expected, "{endpoints}");
         }
         let more = "service shop/failover has more than 100 EndpointSlices";
-        assert_eq!(checked(&json!([good]), "the rest").unwrap_err(), more);
+        assert_eq!(checked(&json!([good]), MAX_SLICES + 1).unwrap_err(), more);
     }
 }

@@ -16,17 +16,21 @@ use k8s_openapi::api::{
     discovery::v1::EndpointSlice,
 };
 use kube::{Api, Client, ResourceExt, api::ListParams};
+use machinery_watch::Projected;
 
 use super::{
     address::check_address,
     backing::{SERVICE_LABEL, check_backing},
     course::{Course, PushError},
     relay::relay,
-    service::{MAX_SLICES, service_address, trusting},
+    service::{Addressed, MAX_SLICES, service_address, trusting},
     tokens::Tokens,
     transport::{Destination, Https, Transport},
 };
-use crate::{cluster::call, negotiation::limiter::Limiter};
+use crate::{
+    cluster::{Cluster, Lister, ObjectKey, call, read_pod},
+    negotiation::limiter::Limiter,
+};
 
 /// Maximum number of questions under way.
 const AT_ONCE: usize = 256;
@@ -55,6 +59,7 @@ pub(crate) struct Reply {
 /// Asks apps over HTTP.
 pub(crate) struct Pusher {
     client: Client,
+    lister: Arc<Lister>,
     transport: Transport,
     tokens: Tokens,
     allowed: Vec<IpNet>,
@@ -62,15 +67,17 @@ pub(crate) struct Pusher {
 }
 
 impl Pusher {
-    /// A pusher that reads pods and Services and relays answers through `client`.
+    /// Returns a pusher that reads pods and Services and relays answers through the client of a cluster.
     pub(crate) fn new(
-        client: Client,
+        cluster: &Cluster,
         allowed: Vec<IpNet>,
         per_endpoint: usize,
     ) -> Result<Self, reqwest::Error> {
+        let client = cluster.client.clone();
         Ok(Self {
             tokens: Tokens::new(client.clone()),
             client,
+            lister: Arc::clone(&cluster.lister),
             transport: Transport::new()?,
             allowed,
             limiter: Limiter::new(AT_ONCE, per_endpoint),
@@ -154,9 +161,10 @@ impl Pusher {
             }
             (None, Some(endpoint)) => {
                 let namespace = evacuation.namespace().unwrap_or_default();
-                let api: Api<Service> = Api::namespaced(self.client.clone(), &namespace);
+                let api: Api<Projected<Service, Addressed>> =
+                    Api::namespaced(self.client.clone(), &namespace);
                 let action = format!("read service {namespace}/{}", endpoint.name);
-                let service = call(action, api.get_opt(&endpoint.name)).await?;
+                let service = call(action, api.get_opt(&endpoint.name)).await?.map(Projected::into_inner);
                 let address = service_address(&namespace, endpoint, service.as_ref(), &self.allowed)?;
                 // A range that the administrator opened needs no pod behind it.
                 if !self.allowed.iter().any(|range| range.contains(&address.ip())) {
@@ -175,12 +183,13 @@ impl Pusher {
         service: &str,
         cluster: &impl ClusterView,
     ) -> Result<(), PushError> {
-        let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
-        let parameters =
-            ListParams::default().labels(&format!("{SERVICE_LABEL}={service}")).limit(MAX_SLICES);
+        let api: Api<Projected<EndpointSlice, Addressed>> = Api::namespaced(self.client.clone(), namespace);
+        // One more shows that there are too many.
+        let most = u32::try_from(MAX_SLICES + 1).unwrap_or(u32::MAX);
+        let parameters = ListParams::default().labels(&format!("{SERVICE_LABEL}={service}")).limit(most);
         let name = format!("{namespace}/{service}");
-        let slices =
-            call(format!("list the endpointslices of service {name}"), api.list(&parameters)).await?;
+        let action = format!("list the endpointslices of service {name}");
+        let slices = self.lister.list_with(action, &api, parameters, Some).await?;
         let has_pod = |uid: &str, address| cluster.has_pod(namespace, uid, address);
         Ok(check_backing(&name, namespace, &slices, &self.allowed, has_pod)?)
     }
@@ -216,9 +225,9 @@ impl Pusher {
         cluster: &impl ClusterView,
     ) -> Result<IpAddr, PushError> {
         let target = &evacuation.spec.target.pod;
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &evacuation.namespace().unwrap_or_default());
-        let pod = call(format!("read pod {}", target.name), api.get_opt(&target.name)).await?;
-        let pod = pod
+        let key = ObjectKey::new(evacuation.namespace().unwrap_or_default(), target.name.as_str());
+        let pod = read_pod(&self.client, &key)
+            .await?
             .filter(|pod| pod.uid() == target.uid)
             .ok_or_else(|| PushError::PodGone(target.name.clone()))?;
         address_of(&pod, endpoint, &self.allowed, |address| cluster.is_node(address))
@@ -268,7 +277,10 @@ mod tests {
     use tower_test::mock;
 
     use super::*;
-    use crate::negotiation::push::testing::accept_once;
+    use crate::{
+        cluster::{EventSink, Leadership},
+        negotiation::push::testing::accept_once,
+    };
 
     /// A cluster without nodes and pods.
     struct Nothing {
@@ -370,8 +382,9 @@ mod tests {
                                        "activeTime": "2026-01-01T00:00:00.000000Z"}]},
         }))
         .unwrap();
-        let pusher =
-            Pusher::new(Client::new(service, "default"), vec!["127.0.0.0/8".parse().unwrap()], 1).unwrap();
+        let client = Client::new(service, "default");
+        let cluster = Cluster::new(client, Leadership::alone(), EventSink::default());
+        let pusher = Pusher::new(&cluster, vec!["127.0.0.0/8".parse().unwrap()], 1).unwrap();
         let endpoint = SocketAddr::from(([127, 0, 0, 1], port));
         let other = pusher.limiter.acquire("ns", endpoint).await;
         let (cluster, course) = (Nothing { waits }, Course::default());

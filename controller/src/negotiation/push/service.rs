@@ -4,7 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use evacuation_api::{CaBundle, ServiceEndpoint};
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::{
+    core::v1::{Service, ServicePort, ServiceSpec},
+    discovery::v1::{Endpoint, EndpointSlice},
+};
+use machinery_watch::Projection;
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject},
@@ -13,9 +17,44 @@ use rustls::{
 use super::address::{AddressProblem, check_address};
 
 /// Maximum number of EndpointSlices of a Service that is asked: each has up to 100 endpoints by default.
-pub(super) const MAX_SLICES: u32 = 100;
+pub(super) const MAX_SLICES: usize = 100;
 /// The Service of the Kubernetes API itself.
 const KUBERNETES: (&str, &str) = ("default", "kubernetes");
+
+/// Maximum number of ports of a Service that are looked at.
+const MAX_PORTS: usize = 1000;
+
+/// The part of a Service, and of its EndpointSlices, by which it is asked. The labels of both can have a
+/// megabyte.
+pub(super) enum Addressed {}
+
+impl Projection<Service> for Addressed {
+    fn project(service: &mut Service) {
+        let spec = std::mem::take(service).spec.unwrap_or_default();
+        let ports = spec.ports.into_iter().flatten().take(MAX_PORTS).map(|port| ServicePort {
+            port: port.port,
+            protocol: port.protocol,
+            ..ServicePort::default()
+        });
+        service.spec = Some(ServiceSpec {
+            type_: spec.type_,
+            cluster_ip: spec.cluster_ip,
+            ports: Some(ports.collect()),
+            ..ServiceSpec::default()
+        });
+    }
+}
+
+impl Projection<EndpointSlice> for Addressed {
+    fn project(slice: &mut EndpointSlice) {
+        let endpoints = std::mem::take(slice).endpoints.into_iter().flatten().map(|endpoint| Endpoint {
+            addresses: endpoint.addresses,
+            target_ref: endpoint.target_ref,
+            ..Endpoint::default()
+        });
+        slice.endpoints = Some(endpoints.collect());
+    }
+}
 
 /// Reason for which a Service is not asked.
 #[derive(Debug, thiserror::Error)]
@@ -134,8 +173,14 @@ mod tests {
         ServiceEndpoint { name: name.to_owned(), port: 8443, path: None, https: None }
     }
 
+    /// A Service as it is read.
     fn service(spec: &Value) -> Service {
-        serde_json::from_value(json!({"metadata": {"name": "failover"}, "spec": spec})).unwrap()
+        let labels = json!({"a": "b"});
+        let service = json!({"metadata": {"name": "failover", "labels": labels}, "spec": spec});
+        let mut service: Service = serde_json::from_value(service).unwrap();
+        Addressed::project(&mut service);
+        assert_eq!(service.metadata.labels, None);
+        service
     }
 
     #[test]

@@ -2,10 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
+use chrono::Utc;
 use controlplane::eventually;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -15,10 +19,13 @@ use tokio::{
 
 use crate::worst::Objects;
 
+/// Name in the lists of the pods that the API shows of each node, and in no other list.
+pub(crate) const ON_A_NODE: &str = "pods on a node";
+
 /// Time limit for the lists of a program on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// The API. It serves its lists in pages, and has no other objects.
+/// The API. It serves its lists in pages, answers the probe, and has no other objects.
 pub(crate) struct LargeApi {
     pub(crate) port: u16,
     state: Arc<State>,
@@ -29,6 +36,8 @@ struct State {
     lists: BTreeMap<&'static str, Objects>,
     /// The resources whose lists were read to their end, since the watches were broken last: a watch follows.
     followed: Mutex<BTreeSet<String>>,
+    /// Number of times that the list of a node's pods was read to its end.
+    nodes_read: AtomicUsize,
     /// Number of times that the watches were broken.
     breaks: watch::Sender<u32>,
 }
@@ -41,6 +50,7 @@ impl LargeApi {
         let state = Arc::new(State {
             lists: lists.into_iter().collect(),
             followed: Mutex::default(),
+            nodes_read: AtomicUsize::default(),
             breaks: watch::channel(0).0,
         });
         let served = Arc::clone(&state);
@@ -58,6 +68,16 @@ impl LargeApi {
             let followed = self.state.followed.lock().unwrap();
             let missing: Vec<_> = self.state.lists.keys().filter(|name| !followed.contains(**name)).collect();
             if missing.is_empty() { Ok(()) } else { Err(format!("not read: {missing:?}")) }
+        })
+        .await
+        .unwrap();
+    }
+
+    /// Waits until a program has read the pods of so many nodes.
+    pub(crate) async fn nodes_are_read(&self, count: usize) {
+        eventually(PATIENCE, "the pods of every node are read", || async {
+            let read = self.state.nodes_read.load(Ordering::Relaxed);
+            if read >= count { Ok(()) } else { Err(format!("{read} nodes are read")) }
         })
         .await
         .unwrap();
@@ -82,13 +102,16 @@ impl State {
             if method == "GET" && is_watch && is_kind {
                 return self.watch(&mut stream, resource).await;
             }
+            let is_probe = path.ends_with("/namespaces/evacuation-system/evacuations");
+            let on_a_node = query.contains("fieldSelector=spec.nodeName");
+            let resource = if on_a_node { ON_A_NODE } else { resource };
             let (status, body) = match method.as_str() {
-                "GET" if is_kind => ("200 OK", self.page(resource, query)),
+                "GET" if is_kind || is_probe => ("200 OK", self.page(resource, query)),
                 _ => ("404 Not Found", NOT_FOUND.to_owned()),
             };
+            let (now, length) = (Utc::now().to_rfc3339(), body.len());
             let reply = format!(
-                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-                body.len()
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nserver-time: {now}\r\ncontent-length: {length}\r\n\r\n{body}",
             );
             if stream.write_all(reply.as_bytes()).await.is_err() {
                 return;
@@ -106,6 +129,9 @@ impl State {
             self.lists.get(resource).map_or((0, None), |list| (list.count, Some(&list.object)));
         let end = number("limit").map_or(count, |limit| count.min(first + limit));
         let items: Vec<String> = object.map(|object| (first..end).map(object).collect()).unwrap_or_default();
+        if resource == ON_A_NODE && end == count {
+            self.nodes_read.fetch_add(1, Ordering::Relaxed);
+        }
         let next = if end < count { format!(r#","continue":"{end}""#) } else { String::new() };
         let items = items.join(",");
         format!(r#"{{"metadata":{{"resourceVersion":"9999999"{next}}},"items":[{items}]}}"#)

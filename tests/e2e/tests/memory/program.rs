@@ -29,8 +29,8 @@ impl Program {
         })
     }
 
-    /// Starts it as a client of that port.
-    pub(crate) fn start(&self, port: u16) -> Running {
+    /// Starts it as a client of that port, with those flags more.
+    pub(crate) fn start(&self, port: u16, flags: &[&str]) -> Running {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: String| -> PathBuf {
             let path = folder.path().join(name);
@@ -46,7 +46,8 @@ impl Program {
         let mut command = Command::new(programs.binary(name));
         command
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
-            .arg(format!("--metrics-address=127.0.0.1:{}", free_port().unwrap()));
+            .arg(format!("--metrics-address=127.0.0.1:{}", free_port().unwrap()))
+            .args(flags);
         if matches!(self, Self::Gateway) {
             let serving = Pki::new("test").unwrap().serving(&["localhost"]).unwrap();
             let serving = serving.write(folder.path(), "serving").unwrap();

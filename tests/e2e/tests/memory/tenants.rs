@@ -1,7 +1,7 @@
 //! Tenants that store as much as they can, in the form that takes the most memory of a reader.
 
 use crate::{
-    api::LargeApi,
+    api::{LargeApi, ON_A_NODE},
     limit::peak,
     program::Program,
     worst::{self, MAX_BYTES, Objects},
@@ -11,11 +11,16 @@ use crate::{
 /// them, for each of their kinds.
 const LARGEST: usize = 32 << 20;
 
+/// Number of nodes whose drains end at once.
+const NODES: usize = 16;
+/// Number of objects in a page of a list.
+const PAGE: usize = 20;
+
 /// Serves the objects to a program, breaks its watches once it has them all, and compares its peak with the
 /// memory limit of its Deployment.
 async fn fits(program: Program, kinds: &str, lists: Vec<(&'static str, Objects)>) {
     let api = LargeApi::serve(lists).await;
-    let running = program.start(api.port);
+    let running = program.start(api.port, &[]);
     api.is_read().await;
     let pid = running.process.pid().unwrap();
     let first = peak(pid);
@@ -77,6 +82,37 @@ async fn the_controller_keeps_all_that_tenants_can_store_within_its_memory_limit
     controller("ended, and pods of containers", worst::ended, worst::pod_of_containers).await;
     controller("entries, and pods of variables", worst::entries, worst::pod_of_variables).await;
     controller("metadata, and pods of labels", worst::of_metadata, worst::pod_of_labels).await;
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant whose pods run on nodes that are drained
+/// - Act: makes the largest pods on as many nodes as end at once, in the forms that take the most memory of
+///   the controller, which reads the pods of each node before it records the node's end
+/// - Promise: 8
+#[tokio::test(flavor = "multi_thread")]
+async fn the_controller_reads_the_pods_of_the_nodes_that_end_within_its_memory_limit() {
+    let forms = [
+        ("containers", worst::pod_of_containers as fn(usize) -> String),
+        ("variables", worst::pod_of_variables),
+        ("labels", worst::pod_of_labels),
+    ];
+    for (kind, pod) in forms {
+        let api = LargeApi::serve([
+            ("nodes", Objects { count: NODES, object: worst::node }),
+            ("nodeevacuations", Objects { count: 1, object: |_| worst::drain(NODES) }),
+            (ON_A_NODE, Objects { count: PAGE, object: pod }),
+        ])
+        .await;
+        let running = Program::Controller.start(api.port, &["--leader-elect=false"]);
+        // The view does not have these pods, so no node ends. Once the controller has decoded all of them, it
+        // reads them again.
+        api.nodes_are_read(NODES + 1).await;
+        let (peak, limit) = (peak(running.process.pid().unwrap()), Program::Controller.memory_limit());
+        println!("nodes of pods of {kind}: {} MiB of {} MiB", peak >> 20, limit >> 20);
+        assert!(peak < limit, "pods of {kind}: {} MiB of {} MiB", peak >> 20, limit >> 20);
+        assert!(running.process.is_running(), "{}", running.process.log().unwrap());
+    }
 }
 
 /// # Attack

@@ -202,3 +202,21 @@ pub(crate) fn owner(place: usize) -> String {
         metadata(place, &format!(r#","ownerReferences":[{owners}]"#))
     )
 }
+
+/// A node.
+pub(crate) fn node(place: usize) -> String {
+    format!(r#"{{"metadata":{{"name":"n{place}","uid":"n{place}","resourceVersion":"1"}},"spec":{{}}}}"#)
+}
+
+/// A drain of that many nodes, on which no pod is left that the controller knows.
+pub(crate) fn drain(nodes: usize) -> String {
+    let (time, names) = ("2026-01-01T00:00:00Z", many(nodes, |node| format!(r#""n{node}""#)));
+    let drained = many(nodes, |node| {
+        format!(
+            r#"{{"name":"n{node}","uid":"n{node}","phase":"Draining","verdict":"Draining","message":"m","cordoned":"No","pods":{{}},"startTime":"{time}"}}"#
+        )
+    });
+    format!(
+        r#"{{"metadata":{{"name":"d","uid":"d","resourceVersion":"1","creationTimestamp":"{time}"}},"spec":{{"nodes":{{"names":[{names}]}},"cordon":"Never"}},"status":{{"requester":{{"user":"alice","time":"{time}"}},"pods":{{}},"nodes":[{drained}]}}}}"#
+    )
+}
