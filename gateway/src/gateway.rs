@@ -113,7 +113,7 @@ impl Gateway {
                 let found = table.row(call, &pod);
                 row = &found.name;
                 self.learn_group(call, &pod).await;
-                match self.decide(call, &pod, sight, found).await {
+                match self.decide(call, &pod, sight, found, time).await {
                     Break(answer) => return Ok(answer),
                     Continue(newer) => (pod, sight) = newer,
                 }
@@ -206,18 +206,20 @@ impl Gateway {
         Decision { verdict, waits_to_be_counted, records, asked_mate }
     }
 
-    /// Decides by a view of the pod. Continues with a newer view where that is not enough.
+    /// Decides by a view of the pod, for a call that is answered in that time. Continues with a newer view
+    /// where that is not enough.
     async fn decide(
         &self,
         call: &Call,
         pod: &Arc<Pod>,
         sight: Sight,
         row: &Row,
+        time: Duration,
     ) -> ControlFlow<Answer, View> {
         let Decision { mut verdict, waits_to_be_counted, records, asked_mate } =
             self.decision(call, pod, sight, row);
         let is_live = matches!(sight, Sight::Live { .. });
-        if is_live && waits_to_be_counted && self.surplus.is_surplus(call, pod).await {
+        if is_live && waits_to_be_counted && self.surplus.is_surplus(call, pod, time / 4).await {
             verdict = Verdict::Pass(Pass::Surplus);
         }
         if is_of_record(&verdict, self.is_api_away())
@@ -268,7 +270,7 @@ impl Gateway {
                     answer => answer,
                 }
             }
-            Verdict::Count(entry) => self.count(call, pod, row, *entry, &records).await,
+            Verdict::Count(entry) => self.count(call, pod, row, *entry, &records, time).await,
             Verdict::Look => self.look(call, Some(row)).await.map_or_else(Break, Continue),
         }
     }

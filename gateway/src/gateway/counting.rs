@@ -1,6 +1,9 @@
 //! Deletions that count against budgets, and those that are surplus.
 
-use std::ops::ControlFlow::{self, Break};
+use std::{
+    ops::ControlFlow::{self, Break},
+    time::Duration,
+};
 
 use evacuation_api::Requester;
 use k8s_openapi::api::core::v1::Pod;
@@ -17,7 +20,8 @@ use crate::{
 };
 
 impl Gateway {
-    /// Counts a deletion. One that a budget holds back becomes an Evacuation, which waits for the budget.
+    /// Counts a deletion, for a call that is answered in that time. One that a budget holds back becomes an
+    /// Evacuation, which waits for the budget.
     pub(super) async fn count(
         &self,
         call: &Call,
@@ -25,6 +29,7 @@ impl Gateway {
         row: &Row,
         entry: Requester,
         records: &Records,
+        time: Duration,
     ) -> ControlFlow<Answer, View> {
         let slot = match self.slot(call, Some(row)).await {
             Ok(slot) => slot,
@@ -59,7 +64,9 @@ impl Gateway {
                 info!("pod {}: its deletion was not counted: {problem}", call.target());
                 Answer::Pass(Pass::Uncounted)
             }
-            Counted::Blocked(_) if self.surplus.is_surplus(call, pod).await => Answer::Pass(Pass::Surplus),
+            Counted::Blocked(_) if self.surplus.is_surplus(call, pod, time / 4).await => {
+                Answer::Pass(Pass::Surplus)
+            }
             Counted::Blocked(message) if call.dry_run => Answer::Wait(Reply::blocked(call, row, &message)),
             Counted::Blocked(_) => return self.ask(call, pod, row, entry, None, records).await,
         })

@@ -34,8 +34,6 @@ use crate::{
     paging::list,
 };
 
-/// Maximum time of all reads for a call, a part of the time of an answer: its app can then still be asked.
-const TIMEOUT: Duration = Duration::from_millis(200);
 /// Maximum number of calls whose owners are read at the same time.
 const READS: usize = 4;
 /// Maximum number of those of one namespace: a quarter, so that slow reads of a namespace hold up no other.
@@ -116,8 +114,9 @@ impl SurplusReader {
     }
 
     /// Returns true when the owner of the pod no longer wants it, and the call is the owner's controller's.
-    /// False for an owner that cannot be read in time.
-    pub(crate) async fn is_surplus(&self, call: &Call, pod: &Pod) -> bool {
+    /// False for an owner that cannot be read within `patience`. That is a part of the time of the answer, so
+    /// that the app can still be asked.
+    pub(crate) async fn is_surplus(&self, call: &Call, pod: &Pod, patience: Duration) -> bool {
         let Some(owner) = Owner::of(pod).filter(|owner| owner.kind.is_controlled_by(&call.user.name)) else {
             return false;
         };
@@ -125,12 +124,12 @@ impl SurplusReader {
             return true;
         }
         let comparison = async {
-            let _slot = self.reads.slot(&owner.namespace, TIMEOUT).await.ok()?;
+            let _slot = self.reads.slot(&owner.namespace, patience).await.ok()?;
             // Another call of the owner can have read it while this one waited.
             let is_known = self.unwanted.contains_key(&owner.uid);
             Some(if is_known { Ok(true) } else { self.compare(&owner, pod).await })
         };
-        match timeout(TIMEOUT, comparison).await.ok().flatten() {
+        match timeout(patience, comparison).await.ok().flatten() {
             Some(Ok(surplus)) => surplus,
             Some(Err(error)) => {
                 let error = &error as &dyn std::error::Error;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{call::Operation, owner::controller_user, testing::call_of};
 
+const PATIENCE: Duration = Duration::from_millis(200);
 const SETS: &str = "/apis/apps/v1/namespaces/shop/replicasets";
 const SET: &str = "/apis/apps/v1/namespaces/shop/replicasets/web-1";
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
@@ -108,7 +109,7 @@ fn list(items: &[Value]) -> Value {
 /// name.
 async fn verdict_of(reader: &SurplusReader, account: &str) -> bool {
     let call = call_of(&controller_user(account), Operation::Delete);
-    reader.is_surplus(&call, &serde_json::from_value(pod("a", "web-1")).unwrap()).await
+    reader.is_surplus(&call, &serde_json::from_value(pod("a", "web-1")).unwrap(), PATIENCE).await
 }
 
 async fn verdict(reader: &SurplusReader) -> bool {
@@ -212,7 +213,7 @@ async fn only_the_controller_of_the_owner_can_delete_what_is_surplus() {
     assert!(!verdict_of(&reader, "job-controller").await);
     let pod: Pod = serde_json::from_value(pod("a", "web-1")).unwrap();
     for user in ["system:kube-scheduler", "alice", "system:serviceaccount:shop:replicaset-controller"] {
-        assert!(!reader.is_surplus(&call_of(user, Operation::Delete), &pod).await, "{user}");
+        assert!(!reader.is_surplus(&call_of(user, Operation::Delete), &pod, PATIENCE).await, "{user}");
     }
     assert!(api.read.lock().unwrap().is_empty(), "nothing was read for them");
     assert!(verdict(&reader).await);
@@ -242,7 +243,7 @@ async fn slow_reads_of_three_namespaces_hold_up_no_surplus_deletion_of_another()
     });
     let slow: Vec<Pod> = slow.collect();
     for round in 0..5 {
-        let tries = futures::future::join_all(slow.iter().map(|pod| reader.is_surplus(&call, pod)));
+        let tries = futures::future::join_all(slow.iter().map(|pod| reader.is_surplus(&call, pod, PATIENCE)));
         // Just after them. If they had all reads, their ends would leave it too little time.
         let next = async {
             tokio::time::sleep(Duration::from_millis(5)).await;
