@@ -10,8 +10,8 @@
 //!
 //! Equal notices on one object are one Event with a count. A notice waits for a second, so that its Event
 //! does not hold up the calls that matter; an end takes the place of the progress that waits. A series
-//! is written at most once in 30 s. While the API is slow, warnings and ends come before progress, and a
-//! namespace holds at most its share of the sink.
+//! is written at most once in 30 s. While the API is slow, warnings and ends come before progress, namespaces
+//! take turns, and a namespace holds at most its share of the sink.
 
 mod backlog;
 mod notice;
