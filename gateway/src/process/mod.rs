@@ -55,8 +55,10 @@ const WORKERS: usize = 2;
 const WARNING_WORKERS: usize = 1;
 /// Seconds in which calls in progress are answered when the process ends.
 const SHUTDOWN_SECONDS: u64 = 5;
-/// Maximum time in which a client sends the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time from the accepted connection to the head of its first request. It is longer than the longest
+/// `timeoutSeconds` of a webhook: the reply 408 of a gateway that had no CPU for a while would let the call
+/// pass.
+const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
 /// Time for which an idle connection of the kube-apiserver is kept.
 const KEEP_ALIVE: Duration = Duration::from_mins(5);
 
