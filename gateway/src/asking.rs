@@ -153,7 +153,7 @@ fn of_call(error: kube::Error) -> AskError {
 /// Returns true for a reply by which the evacuation API rejects the request itself. A missing API (404) and a
 /// busy one (429) do not answer.
 fn is_rejection(status: &Status) -> bool {
-    matches!(status.code, 400 | 403 | 409 | 422)
+    matches!(status.code, 400 | 403 | 409 | 413 | 422)
 }
 
 #[cfg(test)]

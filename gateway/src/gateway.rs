@@ -22,15 +22,15 @@ use tracing::{info, warn};
 
 use crate::{
     answer::{Answer, Unasked},
-    asking::{AskError, Asker},
+    asking::Asker,
     attestation::{self, Attestations},
     call::{Call, Operation},
     cluster::{Cluster, Records},
     config::{ConfigurationFile, Row},
     events::EventSink,
     judge::{
-        Facts, Mate, Pass, Reply, Sight, Trusted, Verdict, asked_mate, cuts_grace, is_forced, is_of_record,
-        judge, other_node, waits_to_be_counted,
+        Facts, Mate, Pass, Reply, Sight, Trusted, Unwritten, Verdict, asked_mate, cuts_grace, is_forced,
+        is_of_record, judge, other_node, unwritten, waits_to_be_counted,
     },
     ledger::Ledger,
     limiter::Limiter,
@@ -342,7 +342,7 @@ impl Gateway {
             (Err(answer), None) => return Break(answer),
         };
         let target = PodTarget { name: call.pod.clone(), uid: pod.metadata.uid.clone() };
-        let error = match self.asker.ask(call, target, entry, expired_in).await {
+        let error = match self.asker.ask(call, target, entry.clone(), expired_in).await {
             Ok(evacuation) => {
                 let uid = pod.metadata.uid.as_deref().unwrap_or_default();
                 self.limiter.asked(uid);
@@ -351,40 +351,22 @@ impl Gateway {
             }
             Err(error) => error,
         };
-        match (&*error, &records.active) {
-            (AskError::Gone, _) => {
+        let before = (records.active.as_deref(), expired_in.is_some());
+        match unwritten(call, row, &entry, before, &error, now) {
+            Unwritten::Gone => {
                 drop(slot);
-                return self.successor(call, pod, row).await;
+                self.successor(call, pod, row).await
             }
-            // The app is being asked, although this caller's entry has no place, or could not be written in
-            // a pause of seconds, which is no outage.
-            (
-                AskError::Rejected(_)
-                | AskError::NoRoom(_)
-                | AskError::Unreadable(_)
-                | AskError::Unavailable(_),
-                Some(active),
-            ) => return Break(Answer::Wait(Reply::waiting(call, row, active, now))),
-            // The app may have refused, or may have asked for time.
-            (AskError::Unreadable(words), None) => {
-                self.metrics.calls_unreadable.inc();
-                warn!("pod {}: {} waits for a repair: {words}", call.target(), call.user.name);
-                return Break(Answer::Wait(Reply::unreadable(call, row, words)));
+            Unwritten::Waits(reply) => {
+                info!("pod {}: the entry of {} was not written: {error}", call.target(), call.user.name);
+                Break(Answer::Wait(reply))
             }
-            // Whoever fills a namespace would otherwise open the way to its pods.
-            (AskError::NoRoom(words), None) => {
-                self.metrics.calls_without_room.inc();
-                info!("pod {}: {} waits for room: {words}", call.target(), call.user.name);
-                return Break(Answer::Wait(Reply::no_room(call, row, words)));
+            Unwritten::Unasked => {
+                let error = &*error as &dyn std::error::Error;
+                warn!(error, "pod {}: its app was not asked", call.target());
+                Break(Answer::Unasked(Unasked::ApiDown))
             }
-            // The API answers, so this is no outage: the question is wrong, which is not the app's fault.
-            (AskError::Rejected(words), None) => {
-                return Break(Answer::Wait(Reply::rejected(call, row, words)));
-            }
-            (AskError::Unavailable(_), None) => {}
         }
-        warn!(error = &error as &dyn std::error::Error, "pod {}: its app was not asked", call.target());
-        Break(Answer::Unasked(Unasked::ApiDown))
     }
 
     /// Looks again after the pod of the cache turned out to be gone: another may have its name by now.

@@ -29,7 +29,9 @@ impl GatewayLaw {
             Self::Gone => "no caller is told that a pod is gone while the pod that is to go runs",
             Self::Ends => "no call waits without an end while nobody acts",
             Self::Patience => "a caller passes a budget by its own patience only",
-            Self::Asked => "no call passes unasked for a pod with responders, except where nobody could ask",
+            Self::Asked => {
+                "no call passes unasked for a pod with responders, except where nobody could ask, and no caller waits for a question that nobody asked"
+            }
             Self::Cheap => "a retry for an asked pod costs no write",
         }
     }

@@ -68,6 +68,7 @@ fn step(act: u8, argument: usize) -> GatewayStep {
             0 | 1 => GatewayStep::Silence,
             2 => GatewayStep::List { whole: argument & 8 != 0 },
             3 => GatewayStep::Forget,
+            4 => GatewayStep::Reject,
             _ => GatewayStep::Deliver { events: 1 + argument / 8 % 3 },
         },
         _ => GatewayStep::Withdraw { entry: argument },
@@ -171,6 +172,7 @@ mod tests {
             (GatewayFlaw::BlindToRegistrations, GatewayLaw::Asked),
             (GatewayFlaw::ForgetsQuestions, GatewayLaw::Holds),
             (GatewayFlaw::ReadsNothing, GatewayLaw::Holds),
+            (GatewayFlaw::TakesRejectionsForOutages, GatewayLaw::Asked),
         ] {
             let breaks = |input: Vec<u8>| play(&input, Some(flaw)).0.broken().is_some_and(|(l, _)| *l == law);
             assert!(sequences().any(breaks), "{flaw:?} breaks no law {law:?}");

@@ -6,7 +6,11 @@ use k8s_openapi::api::core::v1::Pod;
 use tracing::{debug, warn};
 
 use super::Gateway;
-use crate::{answer::Answer, call::Call, judge::Pass};
+use crate::{
+    answer::Answer,
+    call::Call,
+    judge::{NO_ROOM, Pass, REJECTED, UNREADABLE},
+};
 
 impl Gateway {
     /// Counts the answer, and names on the pod a call that passed against the rule.
@@ -44,10 +48,18 @@ impl Gateway {
                     "{user} could delete the pod without a count: the eviction API cannot count it, or fails to"
                 ),
             )),
-            Answer::Wait(reply) if reply.is_rejected() => {
+            Answer::Wait(reply) if reply.cause == REJECTED => {
                 self.metrics.questions_rejected.inc();
                 warn!("{user} waits: {}", reply.message);
                 Some(("QuestionRejected", format!("{user} waits to {verb} the pod: {}", reply.message)))
+            }
+            Answer::Wait(reply) if reply.cause == UNREADABLE => {
+                self.metrics.calls_unreadable.inc();
+                None
+            }
+            Answer::Wait(reply) if reply.cause == NO_ROOM => {
+                self.metrics.calls_without_room.inc();
+                None
             }
             Answer::Pass(_) | Answer::Wait(_) => None,
         };

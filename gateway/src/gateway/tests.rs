@@ -331,7 +331,7 @@ async fn an_app_that_is_being_asked_holds_a_deletion_whose_pod_cannot_be_read() 
 /// - Promise: 11
 #[tokio::test(start_paused = true)]
 async fn a_question_that_the_api_rejects_opens_no_way_to_an_app() {
-    for code in [400, 403, 409, 422] {
+    for code in [400, 403, 409, 413, 422] {
         let (listed, live) = (pod("1", true), pod("1", true));
         let (gateway, _) =
             gateway(PlayedApi { listed, live, rejects: AtomicUsize::new(code), ..PlayedApi::default() })

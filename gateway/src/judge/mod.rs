@@ -8,6 +8,7 @@ mod patience;
 mod progress;
 mod reply;
 mod successor;
+mod unwritten;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{DeadlineAction, Evacuation, RefusalPolicy, Requester};
@@ -19,8 +20,9 @@ pub(crate) use self::{
     exemption::{Trusted, is_forced},
     group::{Mate, asked_mate},
     outage::WayOut,
-    reply::Reply,
+    reply::{NO_ROOM, REJECTED, Reply, UNREADABLE},
     successor::other_node,
+    unwritten::{Unwritten, unwritten},
 };
 use self::{entry::entry, exemption::exemption, progress::Progress, successor::Meaning};
 use crate::{

@@ -16,7 +16,11 @@ const MAX_WORDS: usize = 300;
 /// Cause of a reply to a caller whom an answer holds up in an outage.
 const HELD: &str = "AnswerHeld";
 /// Cause of a reply to a caller whose question the evacuation API rejects.
-const REJECTED: &str = "QuestionRejected";
+pub(crate) const REJECTED: &str = "QuestionRejected";
+/// Cause of a reply to a caller whose entry found no room.
+pub(crate) const NO_ROOM: &str = "EvacuationLimit";
+/// Cause of a reply to a caller whose pod has an Evacuation or a registration that cannot be read.
+pub(crate) const UNREADABLE: &str = "EvacuationUnreadable";
 
 /// The reply to a caller whose call does not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,13 +140,13 @@ impl Reply {
 
     /// Returns the reply to a caller whose entry found no room, in the words of the limit or quota.
     pub(crate) fn no_room(call: &Call, row: &Row, message: &str) -> Self {
-        Self { cause: "EvacuationLimit", ..Self::blocked(call, row, message) }
+        Self { cause: NO_ROOM, ..Self::blocked(call, row, message) }
     }
 
     /// Returns the reply to a caller whose pod has an Evacuation or a registration that cannot be read, in
     /// the words of the evacuation API.
     pub(crate) fn unreadable(call: &Call, row: &Row, message: &str) -> Self {
-        Self { cause: "EvacuationUnreadable", ..Self::blocked(call, row, message) }
+        Self { cause: UNREADABLE, ..Self::blocked(call, row, message) }
     }
 
     /// Returns the reply to a caller whose question the evacuation API rejects, in its words. The app was not
@@ -150,11 +154,6 @@ impl Reply {
     pub(crate) fn rejected(call: &Call, row: &Row, message: &str) -> Self {
         let message = format!("the evacuation API rejects the question to its app: {}", words(message));
         Self { cause: REJECTED, ..Self::blocked(call, row, &message) }
-    }
-
-    /// Returns true for [`Self::rejected`].
-    pub(crate) fn is_rejected(&self) -> bool {
-        self.cause == REJECTED
     }
 
     /// Returns the reply to a user with too many calls in progress.

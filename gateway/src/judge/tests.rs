@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 mod group;
 mod outage;
+mod unwritten;
 
 use super::*;
 use crate::{

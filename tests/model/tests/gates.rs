@@ -45,3 +45,8 @@ fn a_gateway_that_does_not_compare_nodes_says_of_a_running_pod_that_it_is_gone()
 fn a_gateway_that_does_not_look_at_the_lease_makes_callers_wait_without_an_end() {
     finds("leaderless", GatewayFlaw::NoLease, GatewayLaw::Ends);
 }
+
+#[test]
+fn a_gateway_that_takes_a_rejected_question_for_an_outage_lets_a_call_pass_unasked() {
+    finds("rejections", GatewayFlaw::TakesRejectionsForOutages, GatewayLaw::Asked);
+}

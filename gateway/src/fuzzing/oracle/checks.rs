@@ -86,6 +86,15 @@ impl Oracle {
         });
     }
 
+    /// Checks that the app is asked, for a caller who is told so. A gateway that is `blind` does not know
+    /// that a question ended.
+    pub(crate) fn check_waits_for_question(&mut self, blind: bool) {
+        let asked = self.asked.or(self.asked_before.filter(|_| blind));
+        self.require(GatewayLaw::Asked, asked.is_some(), |oracle| {
+            format!("a caller waits for a question that nobody asked: {oracle:?}")
+        });
+    }
+
     /// Checks rule 11: no call passes as done while the app has time left, or while an answer of it holds.
     pub(crate) fn check_done(&mut self, registered: bool, now: DateTime<Utc>) {
         let held = self.holds(registered, now);

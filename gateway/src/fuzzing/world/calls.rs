@@ -11,8 +11,10 @@ use super::{
     review::{Caller, Review},
 };
 use crate::{
+    asking::AskError,
     call::{Call, Operation},
-    judge::{Pass, Verdict, WayOut},
+    config::Row,
+    judge::{Pass, REJECTED, Unwritten, Verdict, WayOut, unwritten},
 };
 
 impl GatewayWorld {
@@ -119,6 +121,10 @@ impl GatewayWorld {
                 }
                 self.oracle.check_known(asked, now);
             }
+            Verdict::Count(entry) if self.rejects => self.reject(&call, row, &entry, false),
+            Verdict::Ask { entry, expired_in } if self.rejects => {
+                self.reject(&call, row, &entry, expired_in.is_some());
+            }
             Verdict::Count(entry) => self.ask(&call, &entry, false),
             Verdict::Ask { entry, expired_in } => self.ask(&call, &entry, expired_in.is_some()),
         }
@@ -142,6 +148,27 @@ impl GatewayWorld {
     fn passed(&mut self, operation: Operation) {
         if operation == Operation::Delete || self.played.room {
             self.replace();
+        }
+    }
+
+    /// The API rejects the entry of a call, after it took an expired one out.
+    fn reject(&mut self, call: &Call, row: &Row, entry: &Requester, expired: bool) {
+        let active = self.records(&self.played.uid()).active;
+        if expired && self.played.remove(entry) {
+            self.oracle.left(entry);
+        }
+        let words = "spec.requesters: Invalid value".to_owned();
+        let error = match self.flaw {
+            Some(GatewayFlaw::TakesRejectionsForOutages) => AskError::Unavailable(words.into()),
+            _ => AskError::Rejected(words),
+        };
+        let before = (active.as_deref(), expired);
+        match unwritten(call, row, entry, before, &error, self.played.now) {
+            Unwritten::Waits(reply) if reply.cause == REJECTED => {}
+            Unwritten::Waits(_) => self.oracle.check_waits_for_question(self.watch.is_behind()),
+            outcome @ (Unwritten::Gone | Unwritten::Unasked) => {
+                self.oracle.require(GatewayLaw::Asked, false, |_| format!("{call:?}: {outcome:?}"));
+            }
         }
     }
 

@@ -42,6 +42,8 @@ pub struct GatewayWorld {
     namespace: NamespaceFacts,
     /// Time since which the evacuation API does not answer: nothing is written, and the cache stays as it is.
     api_away: Option<DateTime<Utc>>,
+    /// True while the evacuation API answers, and rejects every new entry.
+    rejects: bool,
     /// Time since which no controller leads: nobody acts.
     leaderless: Option<DateTime<Utc>>,
     /// Start of the first of the troubles that overlap.
@@ -76,6 +78,7 @@ impl GatewayWorld {
                 counts: settings.counts,
             },
             api_away: None,
+            rejects: false,
             leaderless: None,
             trouble_since: None,
             probes: Probes::new(start),
@@ -133,6 +136,7 @@ impl GatewayWorld {
             GatewayStep::Shift => self.played.room = !self.played.room,
             GatewayStep::Replace => self.replace(),
             GatewayStep::Api => self.toggle(|world| &mut world.api_away),
+            GatewayStep::Reject => self.rejects = !self.rejects,
             GatewayStep::Lag => self.lags = !self.lags,
             GatewayStep::Lead => self.toggle(|world| &mut world.leaderless),
             GatewayStep::Withdraw { entry } if self.api_away.is_none() => self.withdraw(entry),

@@ -24,6 +24,8 @@ pub enum GatewayStep {
     Replace,
     /// The evacuation API stops to answer, or answers again.
     Api,
+    /// The evacuation API rejects every new entry, or takes entries again.
+    Reject,
     /// The controllers lose the lease, or one leads again.
     Lead,
     /// The gateway's watch of pods stops to deliver, or catches up.
@@ -73,4 +75,6 @@ pub enum GatewayFlaw {
     ForgetsQuestions,
     /// A pass by the record of an Evacuation is not confirmed by a read.
     ReadsNothing,
+    /// An entry that the API rejects counts as an outage.
+    TakesRejectionsForOutages,
 }

@@ -21,7 +21,7 @@ pub struct GateConfig {
 
 /// The worlds of the gateway that are walked, each for a part of its promises.
 pub fn gate_worlds() -> Vec<GateConfig> {
-    vec![OUTAGES, LEADERLESS, SUCCESSORS, LEDGER]
+    vec![OUTAGES, LEADERLESS, SUCCESSORS, LEDGER, REJECTIONS]
 }
 
 const APP: GatewaySettings =
@@ -92,5 +92,18 @@ const LEDGER: GateConfig = GateConfig {
         (&[GatewayStep::Shift, GatewayStep::Lead, GatewayStep::Api], 1),
         (&[pass(61), pass(1801)], 2),
         (&[GatewayStep::Control, GatewayStep::Withdraw { entry: 0 }], 2),
+    ],
+};
+
+const REJECTIONS: GateConfig = GateConfig {
+    name: "rejections",
+    about: "an API that rejects entries for a time, while callers retry, stop and come back, and an app answers",
+    settings: APP,
+    steps: &[
+        (CALLS, 2),
+        (&[says(Answer::Refuse, 0)], 1),
+        (&[GatewayStep::Reject], 2),
+        (&[pass(61), pass(1801)], 2),
+        (&[GatewayStep::Control, GatewayStep::Withdraw { entry: 0 }], 1),
     ],
 };
