@@ -41,7 +41,8 @@ impl Next {
         let status = evacuation.status.as_ref().filter(|status| !is_finished(status))?;
         let active = status.responders.iter().flatten().find(|r| r.state == ResponderState::Active);
         let answer = active.and_then(|responder| responder.answer);
-        let again = active.filter(|_| answer == Some(Answer::Refuse)).and_then(asked_again_at);
+        let refused = active.filter(|_| answer == Some(Answer::Refuse));
+        let again = refused.and_then(|responder| asked_again_at(status, responder));
         let again = again.map(|time| Self { time, step: Step::AsksAgain });
         let passes_at = counted_deletion(evacuation).map(|deletion| deletion.passes_at);
         let left_until = left_to_callers_until(evacuation);

@@ -1,7 +1,7 @@
 //! The questions that are due to endpoints.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Answer, ResponderStatus, ReviewAction};
+use evacuation_api::{Answer, EvacuationStatus, ResponderStatus, ReviewAction};
 
 use super::{Act, Delivered, Push, step::Step};
 use crate::responders::{asked_again_at, longest_end, reminder_period};
@@ -12,7 +12,7 @@ impl Step<'_> {
         if !responder.is_pushed() {
             return;
         }
-        let Some((action, due)) = question_due(responder) else {
+        let Some((action, due)) = question_due(&self.next, responder) else {
             return;
         };
         if due <= self.now {
@@ -32,8 +32,10 @@ pub(super) fn reminder_answered_by(
     asked: Option<&Delivered>,
 ) -> Option<DateTime<Utc>> {
     let period = reminder_period(responder)?;
-    let (action, due) = question_due(responder)?;
-    let reminded = asked.filter(|asked| asked.question.action == action && asked.question.due == due);
+    let due = reminder_due(responder)?;
+    let is_its =
+        |asked: &&Delivered| asked.question.action == ReviewAction::Remind && asked.question.due == due;
+    let reminded = asked.filter(is_its);
     let reminded = reminded.and_then(Delivered::tried);
     let end = longest_end(responder)?;
     Some(reminded.and_then(|time| time.checked_add_signed(period)).map_or(end, |time| time.min(end)))
@@ -42,14 +44,19 @@ pub(super) fn reminder_answered_by(
 /// Returns the question that is due to an Active responder, and its time: the question itself; a reminder
 /// when two thirds of a delay are over, so that the responder can renew it in time; a reminder when the
 /// responder may reconsider a refusal.
-fn question_due(responder: &ResponderStatus) -> Option<(ReviewAction, DateTime<Utc>)> {
+fn question_due(
+    status: &EvacuationStatus,
+    responder: &ResponderStatus,
+) -> Option<(ReviewAction, DateTime<Utc>)> {
     match responder.answer {
         None => responder.active_time.map(|since| (ReviewAction::Ask, since.0)),
-        Some(Answer::Delay) => {
-            let until = responder.delay_until?.0;
-            Some((ReviewAction::Remind, until.checked_sub_signed(reminder_period(responder)?)?))
-        }
-        Some(Answer::Refuse) => Some((ReviewAction::Remind, asked_again_at(responder)?)),
+        Some(Answer::Delay) => Some((ReviewAction::Remind, reminder_due(responder)?)),
+        Some(Answer::Refuse) => Some((ReviewAction::Remind, asked_again_at(status, responder)?)),
         Some(Answer::Accept) => None,
     }
+}
+
+/// Returns the time at which an endpoint is reminded of its delay.
+fn reminder_due(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
+    responder.delay_until?.0.checked_sub_signed(reminder_period(responder)?)
 }

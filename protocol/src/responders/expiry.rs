@@ -1,7 +1,7 @@
 //! Expiry of the time that a responder has for its answer.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::{Answer, ResponderStatus};
+use evacuation_api::{Answer, EvacuationStatus, ResponderStatus};
 
 use super::answer::MIN_ENDPOINT_DELAY_SECONDS;
 use crate::time::after;
@@ -13,10 +13,24 @@ pub const EXCHANGE_SECONDS: i64 = 10;
 const ASK_ENDPOINT_AGAIN_SECONDS: i64 = 60;
 
 /// Time from which a responder that refused may be asked again. `None` for one that watches and named none.
-pub fn asked_again_at(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
-    let usual = responder.answer_time.filter(|_| responder.is_pushed());
-    let usual = usual.map(|time| after(time.0, ASK_ENDPOINT_AGAIN_SECONDS));
-    responder.retry_time.map(|time| time.0).or(usual)
+///
+/// Where an endpoint named no time, a requester that joined after its answer is a new question. The time is
+/// one of few, each the time of an exchange after the other, so that no coming and going of requesters takes
+/// the time of an exchange from the endpoint.
+pub fn asked_again_at(status: &EvacuationStatus, responder: &ResponderStatus) -> Option<DateTime<Utc>> {
+    if let Some(named) = responder.retry_time {
+        return Some(named.0);
+    }
+    let answered = responder.answer_time.filter(|_| responder.is_pushed())?.0;
+    let there = status.requesters.iter().filter(|requester| requester.left_time.is_none());
+    let joined = there.filter_map(|requester| requester.joined_time).map(|time| time.0);
+    let asked = joined.filter(|joined| answered < *joined).min().map(|joined| {
+        let since = joined.signed_duration_since(answered).num_seconds();
+        let exchanges = since.div_euclid(EXCHANGE_SECONDS).saturating_add(1);
+        after(answered, exchanges.saturating_mul(EXCHANGE_SECONDS))
+    });
+    let usual = after(answered, ASK_ENDPOINT_AGAIN_SECONDS);
+    Some(asked.map_or(usual, |asked| asked.min(usual)))
 }
 
 /// Time at which an Active responder expires by its own times: its timeout, or the end of its delay. The

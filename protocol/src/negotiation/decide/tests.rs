@@ -12,7 +12,8 @@ use crate::{
 };
 use evacuation_api::{
     Answer, ConditionType, DeadlineAction, EvacuationStatus, EvictionAction, EvictionStatus, HttpEndpoint,
-    RefusalPolicy, Requester, ResponderEntry, ResponderState, ResponderStatus, ReviewAction,
+    RecordedRequester, RefusalPolicy, Requester, ResponderEntry, ResponderState, ResponderStatus,
+    ReviewAction,
 };
 
 fn budget(name: &str, disruptions_allowed: i32) -> BudgetView {
@@ -604,6 +605,35 @@ fn an_endpoint_is_asked_once_and_reminded_in_time() {
     assert_eq!(settled(&mut e, &world(), 90).wake_at, Some(at(91)), "it cannot speak by itself");
     assert_eq!(settled(&mut e, &world(), 91).acts, push(ReviewAction::Remind, 91));
     assert_eq!(settled(&mut asking(), &world(), 1).acts, [], "who watches is not pushed to");
+}
+
+#[test]
+fn a_requester_that_joins_after_the_refusal_of_an_endpoint_is_a_new_question() {
+    let mut e = pushed(asking());
+    say(&mut e, Answer::Refuse, 10);
+    let joins = |e: &mut Evacuation, joined: i64, left: Option<i64>| {
+        let known = &mut e.status.as_mut().unwrap().requesters;
+        let (joined_time, left_time) = (Some(at(joined).into()), left.map(|time| at(time).into()));
+        known.push(RecordedRequester { joined_time, left_time, ..known[0].clone() });
+    };
+    let due = |e: &mut Evacuation| settled(e, &world(), 11).wake_at;
+    joins(&mut e, 9, None);
+    joins(&mut e, 20, Some(22));
+    assert_eq!(due(&mut e), Some(at(70)), "one of those who were refused, and one that left");
+    joins(&mut e, 60, None);
+    joins(&mut e, 50, None);
+    assert_eq!(due(&mut e), Some(at(60)), "the first of those who came later");
+    joins(&mut e, 49, None);
+    joins(&mut e, 41, None);
+    assert_eq!(due(&mut e), Some(at(50)));
+    e.status.as_mut().unwrap().requesters.last_mut().unwrap().left_time = Some(at(45).into());
+    assert_eq!(due(&mut e), Some(at(50)), "who comes and goes does not move the question");
+    joins(&mut e, 11, None);
+    assert_eq!(due(&mut e), Some(at(20)));
+    let push = Push { responder: "self".to_owned(), action: ReviewAction::Remind, due: at(20) };
+    assert_eq!(settled(&mut e, &world(), 20).acts, [Act::Push(push)]);
+    first(&mut e).retry_time = Some(at(100).into());
+    assert_eq!(due(&mut e), Some(at(100)), "the endpoint named the time");
 }
 
 #[test]

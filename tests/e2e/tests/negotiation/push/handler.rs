@@ -4,7 +4,7 @@ use chrono::{TimeDelta, Utc};
 use evacuation_api::{Answer, ResponderState, ReviewAction};
 use evacuation_e2e::{
     App, Endpoint, PodSpec, Reply, Scene, answering,
-    scene::{ASKER, delay_end, first},
+    scene::{ASKER, delay_end, entry, first, put_entries},
 };
 use kube::ResourceExt;
 use serde_json::json;
@@ -66,6 +66,30 @@ async fn the_guides_handler_refuses_and_is_asked_again_when_it_said_and_learns_o
         .await;
     assert_eq!(first(&known).state, ResponderState::Canceled);
     assert!(scene.stays(&pod).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_later_requester_is_a_new_question_to_an_endpoint_that_refused() {
+    let scene = Scene::new("later").await;
+    let pod = scene.pod("app", PodSpec::pushed(scene.port)).await;
+    let endpoint = Endpoint::of(&pod, scene.port, |question| {
+        let refuse = json!({"answer": "Refuse", "reason": "Busy"});
+        // It lets the pod go for the one who came later.
+        let accept = question.requesters.len() > 1;
+        Reply::Json(answering(question, if accept { json!({"answer": "Accept"}) } else { refuse }))
+    })
+    .await
+    .unwrap();
+    let evacuation = scene.ask(&pod, json!({"onRefusal": "Wait"})).await;
+    scene.until_condition(&evacuation, "Blocked", "Refused").await;
+    let entries = [
+        entry(ASKER, json!({"onRefusal": "Wait"})),
+        entry("test.evacuation.dev/joins", json!({"onRefusal": "Wait"})),
+    ];
+    put_entries(&scene.evacuations(), &evacuation, &entries).await.unwrap();
+    scene.ends(&evacuation, "Evacuated Evicted").await;
+    let again = endpoint.hears(ReviewAction::Remind).await.unwrap();
+    assert_eq!(again.requesters.len(), 2, "{again:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
