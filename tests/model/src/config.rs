@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::{
-    Answer, DEFAULT_PRIORITY, DeadlineAction, RefusalPolicy, Requester, ResponderEntry, Window,
+    Answer, DEFAULT_PRIORITY, DeadlineAction, HttpEndpoint, RefusalPolicy, Requester, ResponderEntry, Window,
 };
 
 use crate::Rules;
@@ -36,6 +36,8 @@ pub struct Config {
     pub budget: Option<bool>,
     /// Limits on the events of the world.
     pub limits: Limits,
+    /// True when the walk ends with the parts of the responders: other worlds show what follows.
+    pub asks_only: bool,
     /// The rules that are kept.
     pub rules: Rules,
 }
@@ -47,6 +49,8 @@ pub struct Registered {
     pub timeout: i64,
     /// Maximum total delay, in seconds.
     pub max_delay: i64,
+    /// True for an endpoint, which answers only what it is asked. Any other may say something at any time.
+    pub endpoint: bool,
 }
 
 /// One who may want the pod moved.
@@ -91,8 +95,10 @@ pub struct Limits {
     pub crashes: u8,
     /// A request or its reply is lost.
     pub losses: u8,
+    /// An endpoint cannot be reached by a question.
+    pub misses: u8,
     /// A responder says something. Any of them may, whatever it was asked and said before: that covers
-    /// answers that are late, repeated or overtake each other.
+    /// answers that are late, repeated or overtake each other. An endpoint may once for each question.
     pub answers: u8,
     /// A requester joins, changes its entry, leaves, or deletes the Evacuation.
     pub edits: u8,
@@ -159,6 +165,7 @@ impl Config {
             priority: Some(priority),
             timeout_seconds: Some(r.timeout),
             max_delay_seconds: Some(r.max_delay),
+            http: r.endpoint.then_some(HttpEndpoint { port: 80, path: None, allow_host_network: None }),
             ..ResponderEntry::named(&responder_name(i))
         };
         let priorities = (0..=DEFAULT_PRIORITY).rev();

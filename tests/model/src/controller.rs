@@ -1,5 +1,6 @@
 //! The controller: it looks, decides by the protocol, and acts, in the same order as the real controller.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use evacuation_api::EvacuationStatus;
 use evacuation_protocol::{
     ATTEMPT_TIMEOUT_SECONDS, Act, Attempt, BudgetState, BudgetView, EvictionOutcome, LivePod, PodPhase,
@@ -9,6 +10,7 @@ use evacuation_protocol::{
 use crate::{
     Negotiation,
     config::at,
+    endpoint::begin_question,
     judge::judge_eviction,
     server::Reply,
     state::{Eviction, Pod, Recorded, State, Step, Version, Write},
@@ -66,7 +68,10 @@ impl Negotiation {
             return Looked::Acted;
         }
         let wake_at = decision.wake_at.filter(|_| self.config.rules.wake);
-        Looked::Nothing(wake_at.map(|time| (time - at(0)).num_seconds() - look.skew))
+        // The clocks show whole seconds, and no reminder comes before its time.
+        let seconds =
+            |time: DateTime<Utc>| (time - at(0) + TimeDelta::nanoseconds(999_999_999)).num_seconds();
+        Looked::Nothing(wake_at.map(|time| seconds(time) - look.skew))
     }
 
     fn is_about(&self, attempt: &Recorded, known: &Version) -> bool {
@@ -94,7 +99,7 @@ impl Negotiation {
             // A controller that waits for a place does nothing, and one that does nothing is walked.
             busy: false,
             recovered_at: None,
-            asked: None,
+            asked: self.delivered(me.questions.get(look.object)?.as_ref()),
             attempt: match attempt.filter(|attempt| self.is_about(attempt, known)) {
                 None => Attempt::Unknown,
                 Some(Recorded { step: Step::Recorded, .. }) => Attempt::Recorded,
@@ -142,8 +147,8 @@ impl Negotiation {
                 }
                 released
             }
-            // Questions change nothing: what is said is said in every order anyway.
-            Act::Push(_) | Act::Remove => false,
+            Act::Push(push) => begin_question(state, look.controller, look.object, push),
+            Act::Remove => false,
         }
     }
 
@@ -236,6 +241,7 @@ fn send(state: &mut State, look: Look, known: &Version, status: EvacuationStatus
         proposed: known.with_status(status),
         sent: state.now,
         decided: state.now + look.skew,
+        questions: state.questions(look.object),
     });
 }
 

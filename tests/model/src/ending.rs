@@ -75,6 +75,9 @@ impl Negotiation {
             state.land(&eviction, true);
             return Go::On;
         }
+        if self.carry_question_on(state, ONE) {
+            return Go::On;
+        }
         let mut next = match state.pod {
             Pod::Terminating { until } if until <= state.now => {
                 state.pod = Pod::Gone;

@@ -62,6 +62,9 @@ impl State {
         if let Some(place) = self.controllers.get_mut(controller) {
             *place = fresh;
         }
+        for object in &mut self.objects {
+            object.history.forget_replies();
+        }
         for write in self.writes.iter_mut().filter(|w| w.by == Some(controller)) {
             write.by = None;
         }
@@ -76,6 +79,7 @@ impl State {
             cache: self.objects.iter().map(|o| o.stored.clone()).collect(),
             pod: self.pod,
             attempts: vec![None; self.objects.len()],
+            questions: vec![None; self.objects.len()],
         }
     }
 

@@ -73,6 +73,7 @@ impl Negotiation {
             base,
             sent: state.now,
             decided: state.now,
+            questions: state.questions(object),
         };
         self.write_status(state, &write, true);
         Some(())

@@ -4,8 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evacuation_api::{DeadlineAction, EvacuationSpec, RefusalPolicy, Requester};
+use evacuation_protocol::MIN_ENDPOINT_DELAY_SECONDS;
 
-use crate::config::{Entry, at, requester_name};
+use crate::{
+    Registered,
+    config::{Entry, at, requester_name},
+};
 
 /// The history of an Evacuation, seen from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -47,6 +51,21 @@ pub(crate) struct Heard {
     pub(crate) said: Option<Said>,
     /// True when its part ended for a valid reason.
     pub(crate) excused: bool,
+    /// For an endpoint: the time at which a question first reached it.
+    pub(crate) reached: Option<i64>,
+    /// For an endpoint: what became of the questions since its last answer.
+    pub(crate) question: Asked,
+}
+
+/// What became of the questions to an endpoint since its last answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Asked {
+    /// The time until which it may answer, as the last question that reached it says.
+    pub(crate) told: Option<i64>,
+    /// The time since which no question reached it, by its own fault.
+    pub(crate) missed: Option<i64>,
+    /// True while a controller has its reply.
+    pub(crate) replied: bool,
 }
 
 /// An answer that the server confirmed.
@@ -136,15 +155,55 @@ impl History {
         self.reached.iter().any(|(_, reached)| *reached == action)
     }
 
-    /// Returns true when a valid reason exists at `now` to continue without that responder, whose timeout is
-    /// `timeout`.
-    pub(crate) fn may_pass(&self, heard: &Heard, timeout: i64, now: i64) -> bool {
+    /// Returns true when a valid reason exists at `now` to continue without that responder.
+    pub(crate) fn may_pass(&self, heard: &Heard, registered: Registered, now: i64) -> bool {
         self.is_forced()
             || match heard.said {
                 Some(Said::Accepted) => true,
                 Some(Said::Refused) => self.on_refusal == RefusalPolicy::Override,
-                Some(Said::Delayed { until }) => until <= now,
-                None => heard.asked.is_some_and(|since| since + timeout <= now),
+                Some(Said::Delayed { until }) => {
+                    until <= now && (!registered.endpoint || heard.had_its_time(registered, until, now))
+                }
+                None if registered.endpoint => heard.had_its_time(registered, now, now),
+                None => heard.asked.is_some_and(|since| since + registered.timeout <= now),
             }
+    }
+
+    /// Returns what became of the questions to each responder.
+    pub(crate) fn questions(&self) -> Vec<Asked> {
+        self.responders.iter().map(|heard| heard.question).collect()
+    }
+
+    /// Puts those in the place of what became of the questions.
+    pub(crate) fn put_questions(&mut self, questions: &[Asked]) {
+        for (heard, question) in self.responders.iter_mut().zip(questions) {
+            heard.question = *question;
+        }
+    }
+
+    /// The controllers lose the replies of endpoints that they have not written.
+    pub(crate) fn forget_replies(&mut self) {
+        for heard in &mut self.responders {
+            heard.question.replied = false;
+        }
+    }
+}
+
+impl Heard {
+    /// Returns true when an endpoint has had its time at `now`, by what it was told. `until` is the end of
+    /// its last delay.
+    fn had_its_time(&self, registered: Registered, until: i64, now: i64) -> bool {
+        let Asked { told, missed, replied } = self.question;
+        let over = match (told, missed, self.said) {
+            (Some(told), ..) => told <= now,
+            (None, Some(since), None) => since + registered.timeout <= now,
+            (None, Some(_), Some(_)) => until <= now,
+            // Nobody reminded it.
+            (None, None, Some(_)) => self.reached.is_some_and(|reached| {
+                until.max(reached + registered.max_delay) + MIN_ENDPOINT_DELAY_SECONDS <= now
+            }),
+            (None, None, None) => false,
+        };
+        over && !replied
     }
 }

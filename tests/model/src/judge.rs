@@ -82,10 +82,16 @@ impl Negotiation {
             match to {
                 ResponderState::Active => heard.asked = Some(now),
                 ResponderState::Completed | ResponderState::Interrupted => {
-                    let timeout = self.config.responders.get(i).map_or(0, |r| r.timeout);
-                    heard.excused = history.may_pass(&heard, timeout, now);
-                    let law = if heard.said == Some(Said::Refused) { Law::Refusal } else { Law::Reason };
-                    broken.require(heard.excused, law);
+                    let Some(registered) = self.config.responders.get(i) else { continue };
+                    heard.excused = history.may_pass(&heard, *registered, now);
+                    broken.require(
+                        heard.excused,
+                        match heard.said {
+                            Some(Said::Refused) => Law::Refusal,
+                            _ if registered.endpoint => Law::Told,
+                            _ => Law::Reason,
+                        },
+                    );
                 }
                 ResponderState::Inactive | ResponderState::Canceled => {}
             }

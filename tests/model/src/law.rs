@@ -30,6 +30,8 @@ pub enum Law {
     Ownership,
     /// Of every responder that is asked, and of every attempt.
     Awake,
+    /// Of every endpoint that is passed over.
+    Told,
     /// Liveness, from every state at rest.
     Ends,
 }
@@ -50,6 +52,7 @@ impl Law {
         Self::Agreement,
         Self::Ownership,
         Self::Awake,
+        Self::Told,
         Self::Ends,
     ];
 
@@ -76,6 +79,9 @@ impl Law {
             Self::Ownership => "only its maker removes an entry",
             Self::Awake => {
                 "nobody is asked and nothing is evicted while everybody who wants the pod moved sleeps, unless a deadline acts"
+            }
+            Self::Told => {
+                "an endpoint is passed over only after the time that it was told last, and not while its reply is on its way; untold, only by its own fault for its whole time, or after all its delays"
             }
             Self::Ends => {
                 "with a deadline every negotiation ends, and without one it waits for somebody who can be named"

@@ -18,6 +18,7 @@ mod config;
 mod controller;
 mod drains;
 mod ending;
+mod endpoint;
 mod environment;
 mod explore;
 mod forgery;
@@ -35,7 +36,8 @@ mod worlds;
 
 pub use config::{Config, Entry, Limits, Registered, Say, User};
 pub use drains::{
-    DrainAction, DrainConfig, DrainExploration, DrainLaw, DrainState, Drains, drain_worlds, explore_drains,
+    DrainAction, DrainConfig, DrainExploration, DrainFlaw, DrainLaw, DrainState, Drains, drain_worlds,
+    explore_drains,
 };
 pub use explore::{Counterexample, Exploration, explore};
 pub use forgery::Forgery;

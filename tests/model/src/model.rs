@@ -6,7 +6,7 @@ use crate::{
     Forgery, Law, Negotiation, Say,
     config::Entry,
     controller::{Look, Looked},
-    state::{Pod, State},
+    state::{Pod, Question, State},
 };
 
 /// One step of the world.
@@ -27,6 +27,14 @@ pub enum Action {
     Land { eviction: usize, reply: bool },
     /// A controller dies and restarts.
     Crash { controller: usize },
+    /// A question reaches its endpoint.
+    Reach { controller: usize, object: usize },
+    /// A question does not reach its endpoint.
+    Miss { controller: usize, object: usize },
+    /// An endpoint replies to the question that reached it.
+    Reply { controller: usize, object: usize, say: Say },
+    /// The controller that has a reply writes it to the server.
+    Relay { controller: usize, object: usize },
     /// A responder says something.
     Say { object: usize, responder: usize, say: Say },
     /// A responder says that it knows of the cancellation.
@@ -84,9 +92,29 @@ impl Negotiation {
         }
     }
 
+    /// Adds what can happen to the questions that controllers post.
+    fn endpoint_actions(&self, state: &State, actions: &mut Vec<Action>) {
+        for (controller, me) in state.controllers.iter().enumerate() {
+            for (object, question) in me.questions.iter().enumerate() {
+                let Some(Question { delivered, reply }) = question else { continue };
+                if reply.is_some() {
+                    actions.push(Action::Relay { controller, object });
+                } else if delivered.reached.is_none() {
+                    actions.push(Action::Reach { controller, object });
+                    if state.left.misses > 0 && delivered.unreached.is_none() {
+                        actions.push(Action::Miss { controller, object });
+                    }
+                } else if state.left.answers > 0 && state.is_told(object, delivered) {
+                    let says = self.config.answers.iter();
+                    actions.extend(says.map(|say| Action::Reply { controller, object, say: *say }));
+                }
+            }
+        }
+    }
+
     fn people_actions(&self, state: &State, object: usize, actions: &mut Vec<Action>) {
-        for responder in 0..self.config.responders.len() {
-            if state.left.answers > 0 {
+        for (responder, registered) in self.config.responders.iter().enumerate() {
+            if state.left.answers > 0 && !registered.endpoint {
                 let says = self.config.answers.iter();
                 actions.extend(says.map(|say| Action::Say { object, responder, say: *say }));
                 actions.push(Action::Acknowledge { object, responder });
@@ -139,6 +167,16 @@ impl Negotiation {
                 state.left.crashes -= 1;
                 state.crash(controller);
             }
+            Action::Reach { controller, object } => Self::reach(state, controller, object)?,
+            Action::Miss { controller, object } => {
+                state.left.misses -= 1;
+                Self::miss(state, controller, object)?;
+            }
+            Action::Reply { controller, object, say } => {
+                state.left.answers -= 1;
+                Self::reply(state, controller, object, say)?;
+            }
+            Action::Relay { controller, object } => self.relay(state, controller, object)?,
             Action::Say { object, responder, say } => {
                 state.left.answers -= 1;
                 self.say(state, object, responder, say)?;
@@ -200,7 +238,7 @@ impl Model for Negotiation {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        if !state.broken.is_empty() {
+        if !state.broken.is_empty() || (self.config.asks_only && state.has_no_question_left()) {
             return;
         }
         if let Some(until) = self.config.next_instant(state.now) {
@@ -208,6 +246,7 @@ impl Model for Negotiation {
         }
         self.controller_actions(state, actions);
         Self::network_actions(state, actions);
+        self.endpoint_actions(state, actions);
         for object in 0..state.objects.len() {
             self.people_actions(state, object, actions);
         }
@@ -245,6 +284,7 @@ impl Model for Negotiation {
             always(Law::Agreement.words(), holds::<{ Law::Agreement as u8 }>),
             always(Law::Ownership.words(), holds::<{ Law::Ownership as u8 }>),
             always(Law::Awake.words(), holds::<{ Law::Awake as u8 }>),
+            always(Law::Told.words(), holds::<{ Law::Told as u8 }>),
             always(Law::Ends.words(), Self::ends),
         ]
     }

@@ -30,6 +30,10 @@ pub struct Rules {
     pub post_in_time: bool,
     /// A controller looks again when it said that it would.
     pub wake: bool,
+    /// A controller counts the time of a question from its delivery, not from when it was due.
+    pub counts_delivery: bool,
+    /// A controller passes no endpoint over whose reply it has.
+    pub keeps_replies: bool,
 }
 
 impl Rules {
@@ -47,5 +51,7 @@ impl Rules {
         attempts_apart: true,
         post_in_time: true,
         wake: true,
+        counts_delivery: true,
+        keeps_replies: true,
     };
 }

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::{
     Law, Negotiation,
     config::{Entry, Say, at, requester_name, responder_name, user_name},
-    history::{History, Said, Sleep},
+    history::{Asked, History, Said, Sleep},
     state::{Object, Pod, State, Version, Write},
 };
 
@@ -58,6 +58,7 @@ impl Negotiation {
         for controller in &mut state.controllers {
             controller.cache.push(None);
             controller.attempts.push(None);
+            controller.questions.push(None);
         }
         let object = state.objects.len();
         state.objects.push(Object { stored: Some(version), history });
@@ -93,7 +94,10 @@ impl Negotiation {
         };
         let next = stored.with_status(next);
         state.broken.require(forged || !fresh || next != stored, Law::Agreement);
+        // What became of the questions since then could not be known.
+        let now = put_questions(state, write.object, &write.questions);
         self.store(state, write.object, &next, Actor::Controller);
+        put_questions(state, write.object, &now);
         Reply::Written(next)
     }
 
@@ -113,6 +117,7 @@ impl Negotiation {
         let heard = state.objects.get_mut(object)?.history.responders.get_mut(responder)?;
         let binds = heard.said != Some(Said::Accepted) || said == Said::Accepted;
         heard.said = Some(said);
+        heard.question = Asked::default();
         state.broken.require(binds, Law::Forward);
         Some(())
     }
@@ -233,6 +238,14 @@ impl Negotiation {
     }
 }
 
+/// Puts those in the place of what became of the questions to endpoints, which is returned.
+fn put_questions(state: &mut State, object: usize, questions: &[Asked]) -> Vec<Asked> {
+    let Some(object) = state.objects.get_mut(object) else { return Vec::new() };
+    let before = object.history.questions();
+    object.history.put_questions(questions);
+    before
+}
+
 fn state_of<'a>(evacuation: &'a mut Evacuation, responder: &str) -> Option<&'a mut ResponderState> {
     let all = evacuation.status.as_mut()?.responders.as_mut()?;
     all.iter_mut().find(|r| r.name == responder).map(|r| &mut r.state)
@@ -260,6 +273,11 @@ impl Object {
 }
 
 impl State {
+    /// What became of the questions to the endpoints of an Evacuation.
+    pub(crate) fn questions(&self, object: usize) -> Vec<Asked> {
+        self.objects.get(object).map(|object| object.history.questions()).unwrap_or_default()
+    }
+
     /// The Evacuation as the server has it.
     pub(crate) fn stored(&self, object: usize) -> Option<Version> {
         self.objects.get(object)?.stored.clone()

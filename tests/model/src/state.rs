@@ -8,9 +8,12 @@ use std::{
 };
 
 use evacuation_api::{Evacuation, EvacuationStatus};
-use evacuation_protocol::{EvictionOutcome, state_word};
+use evacuation_protocol::{Delivered, EvictionOutcome, state_word};
 
-use crate::{Broken, Limits, history::History};
+use crate::{
+    Broken, Limits, Say,
+    history::{Asked, History},
+};
 
 /// One state of the world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +71,16 @@ pub(crate) struct Controller {
     pub(crate) pod: Pod,
     /// The attempts that it recorded, one an Evacuation.
     pub(crate) attempts: Vec<Option<Recorded>>,
+    /// The questions to endpoints that it began to post last, one an Evacuation.
+    pub(crate) questions: Vec<Option<Question>>,
+}
+
+/// A question to an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Question {
+    pub(crate) delivered: Delivered,
+    /// The reply that the server does not have yet.
+    pub(crate) reply: Option<Say>,
 }
 
 /// An attempt that a controller recorded.
@@ -101,6 +114,8 @@ pub(crate) struct Write {
     pub(crate) sent: i64,
     /// The time of the decision, by the decider's clock.
     pub(crate) decided: i64,
+    /// What had become of the questions to endpoints, by which the decision is judged.
+    pub(crate) questions: Vec<Asked>,
 }
 
 /// An eviction or deletion that is under way.

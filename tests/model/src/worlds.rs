@@ -7,6 +7,7 @@ use crate::{Config, Entry, Limits, Registered, Rules, Say, User};
 const NO_LIMITS: Limits = Limits {
     crashes: 0,
     losses: 0,
+    misses: 0,
     answers: 0,
     edits: 0,
     forgeries: 0,
@@ -37,12 +38,17 @@ const fn sleeps(entry: Entry, minute: u32) -> Entry {
 /// The worlds that are walked, each for a part of the protocol.
 pub fn worlds() -> Vec<Config> {
     vec![
-        ANSWERS, PEOPLE, DEADLINES, FENCE, JUMPS, LEADERS, BUDGET, AGAIN, MADNESS, WINDOWS, SLEEPERS, CALLERS,
+        ANSWERS, PEOPLE, DEADLINES, FENCE, JUMPS, LEADERS, BUDGET, AGAIN, MADNESS, WINDOWS, SLEEPERS,
+        CALLERS, QUESTIONS, REMINDERS,
     ]
 }
 
 const fn waits(timeout: i64, max_delay: i64) -> Registered {
-    Registered { timeout, max_delay }
+    Registered { timeout, max_delay, endpoint: false }
+}
+
+const fn endpoint(timeout: i64, max_delay: i64) -> Registered {
+    Registered { timeout, max_delay, endpoint: true }
 }
 
 const fn stays(entry: Entry) -> User {
@@ -68,6 +74,7 @@ const ANSWERS: Config = Config {
     users: &[stays(entry(RefusalPolicy::Wait, Some((8, DeadlineAction::Evict))))],
     budget: None,
     limits: Limits { answers: 2, ..NO_LIMITS },
+    asks_only: false,
     rules: Rules::KEPT,
 };
 
@@ -85,6 +92,7 @@ const PEOPLE: Config = Config {
     ],
     budget: None,
     limits: Limits { answers: 1, edits: 2, ..NO_LIMITS },
+    asks_only: false,
     rules: Rules::KEPT,
 };
 
@@ -103,6 +111,7 @@ const DEADLINES: Config = Config {
     ],
     budget: Some(false),
     limits: Limits { answers: 1, edits: 1, departures: 1, ..NO_LIMITS },
+    asks_only: false,
     rules: Rules::KEPT,
 };
 
@@ -117,6 +126,7 @@ const FENCE: Config = Config {
     users: &[User { says: &[GIVEN_UP], ..leaves(OVERRIDE) }],
     budget: None,
     limits: Limits { edits: 1, crashes: 1, losses: 1, ..NO_LIMITS },
+    asks_only: false,
     rules: Rules::KEPT,
 };
 
@@ -140,6 +150,7 @@ const LEADERS: Config = Config {
     users: &[leaves(WAIT)],
     budget: None,
     limits: Limits { edits: 1, ..NO_LIMITS },
+    asks_only: false,
     rules: Rules::KEPT,
 };
 
@@ -154,6 +165,7 @@ const BUDGET: Config = Config {
     users: &[leaves(entry(RefusalPolicy::Wait, Some((20, DeadlineAction::Delete))))],
     budget: Some(false),
     limits: Limits { edits: 1, crashes: 1, shifts: 1, ..NO_LIMITS },
+    asks_only: false,
     rules: Rules::KEPT,
 };
 
@@ -168,6 +180,7 @@ const AGAIN: Config = Config {
     users: &[leaves(GIVE_UP)],
     budget: None,
     limits: Limits { answers: 1, edits: 1, objects: 2, ..NO_LIMITS },
+    asks_only: false,
     rules: Rules::KEPT,
 };
 
@@ -182,6 +195,7 @@ const MADNESS: Config = Config {
     users: &[leaves(entry(RefusalPolicy::GiveUp, Some((6, DeadlineAction::Evict))))],
     budget: None,
     limits: Limits { answers: 1, edits: 1, forgeries: 2, ..NO_LIMITS },
+    asks_only: false,
     rules: Rules::KEPT,
 };
 
@@ -199,6 +213,7 @@ const WINDOWS: Config = Config {
     ],
     budget: None,
     limits: Limits { answers: 1, edits: 2, ..NO_LIMITS },
+    asks_only: false,
     rules: Rules::KEPT,
 };
 
@@ -216,6 +231,7 @@ const SLEEPERS: Config = Config {
     ],
     budget: None,
     limits: Limits { answers: 1, edits: 1, forgeries: 1, ..NO_LIMITS },
+    asks_only: false,
     rules: Rules::KEPT,
 };
 
@@ -230,5 +246,37 @@ const CALLERS: Config = Config {
     users: &[leaves(DELETES_WITHIN_3), joins(&[WAIT])],
     budget: None,
     limits: Limits { answers: 1, edits: 1, departures: 1, ..NO_LIMITS },
+    asks_only: false,
+    rules: Rules::KEPT,
+};
+
+const QUESTIONS: Config = Config {
+    name: "questions",
+    about: "an endpoint that is asked late, cannot be reached, or replies; a new leader; clocks that are off",
+    // None is within the error of a clock before the end of a time to answer.
+    instants: &[0, 4, 8, 16, 24],
+    skews: &[0, 2],
+    controllers: 1,
+    responders: &[endpoint(8, 60)],
+    answers: &[Say::Accept, Say::Refuse],
+    users: &[stays(GIVE_UP)],
+    budget: None,
+    limits: Limits { answers: 1, crashes: 1, misses: 1, ..NO_LIMITS },
+    asks_only: true,
+    rules: Rules::KEPT,
+};
+
+const REMINDERS: Config = Config {
+    name: "reminders",
+    about: "an endpoint that asks for time, and is reminded in time, late or never; a new leader",
+    instants: &[0, 8, 26, 30, 36, 38, 50],
+    skews: &[0],
+    controllers: 1,
+    responders: &[endpoint(8, 40)],
+    answers: &[Say::Delay(30)],
+    users: &[stays(WAIT)],
+    budget: None,
+    limits: Limits { answers: 1, crashes: 1, misses: 1, ..NO_LIMITS },
+    asks_only: true,
     rules: Rules::KEPT,
 };

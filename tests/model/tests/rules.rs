@@ -162,3 +162,15 @@ fn an_attempt_taken_for_lost_at_once_is_refused_by_the_server() {
     let found = explore(Config { limits: Limits { losses: 0, ..world.limits }, ..world });
     assert!(found.counterexamples.is_empty(), "{}", found.counterexamples[0]);
 }
+
+#[test]
+fn a_reminder_that_counts_from_when_it_was_due_takes_the_time_of_an_endpoint_that_was_reminded_late() {
+    let rules = Rules { counts_delivery: false, ..Rules::KEPT };
+    finds("reminders", rules, &[Law::Told]);
+}
+
+#[test]
+fn an_endpoint_is_passed_over_whose_reply_is_on_its_way_unless_the_controller_keeps_it_in_mind() {
+    let rules = Rules { keeps_replies: false, ..Rules::KEPT };
+    finds("questions", rules, &[Law::Told]);
+}

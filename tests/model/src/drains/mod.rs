@@ -41,6 +41,23 @@ pub struct DrainConfig {
     pub deletions: u8,
     /// Maximum number of changes of the leader.
     pub leaders: u8,
+    /// True when the first drain drains one node at a time.
+    pub in_turn: bool,
+    /// Maximum number of times that a node is deleted or registers again.
+    pub registrations: u8,
+    /// Maximum number of times that the first drain is paused or goes on.
+    pub pauses: u8,
+    /// A rule that is not kept: a walk must then find a broken law.
+    pub flaw: Option<DrainFlaw>,
+}
+
+/// A rule that is not kept in a world of drains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainFlaw {
+    /// A plan does not see the pods of nodes that are no longer there.
+    BlindToDeletedNodes,
+    /// A plan does not see that its drain is paused.
+    BlindToPauses,
 }
 
 /// Every world of drains.
@@ -55,7 +72,12 @@ pub fn drain_worlds() -> Vec<DrainConfig> {
         people: 0,
         deletions: 2,
         leaders: 0,
+        in_turn: false,
+        registrations: 0,
+        pauses: 0,
+        flaw: None,
     };
+    let alone = DrainConfig { drains: [&[0], &[]], deletions: 0, ..shared };
     vec![
         shared,
         DrainConfig {
@@ -97,6 +119,23 @@ pub fn drain_worlds() -> Vec<DrainConfig> {
             deletions: 0,
             leaders: 1,
             ..shared
+        },
+        DrainConfig {
+            name: "waiting",
+            about: "a drain of one node at a time, and nodes that are deleted and register again in every phase",
+            drains: [&[0, 1], &[]],
+            pods: &[0, 1],
+            in_turn: true,
+            registrations: 3,
+            ..alone
+        },
+        DrainConfig {
+            name: "paused",
+            about: "a drain that is paused and goes on, while its node is deleted and registers again",
+            deadline: true,
+            registrations: 2,
+            pauses: 3,
+            ..alone
         },
     ]
 }

@@ -4,7 +4,12 @@
 use evacuation_api::DrainConditionType;
 use stateright::{Model, Property};
 
-use super::{DrainConfig, DrainLaw, objects::drain, state::DrainState, step::DEADLINE};
+use super::{
+    DrainConfig, DrainLaw,
+    objects::drain,
+    state::{DrainState, Left},
+    step::DEADLINE,
+};
 
 /// Maximum number of rounds in which a fair play must come to its end.
 const ROUNDS: usize = 40;
@@ -39,6 +44,12 @@ pub enum DrainAction {
     Delete { drain: usize },
     /// The deadline is reached.
     Pass,
+    /// A node is deleted, or one of its name registers.
+    Register { node: usize },
+    /// Kubernetes collects a pod whose node is no longer there.
+    Collect { pod: usize },
+    /// A user pauses the first drain, or lets it go on.
+    Pause,
 }
 
 /// The model of one [`DrainConfig`].
@@ -76,18 +87,21 @@ impl Drains {
                 } else if state.may_evict(&self.config, pod) {
                     state.evict(pod);
                     state.outcome(&self.config, pod, true);
+                } else if state.is_lost(&self.config, pod) {
+                    state.collect(pod);
                 }
             }
             if state == before {
                 break;
             }
         }
+        let paused = state.drains[0].as_ref().is_some_and(|drain| drain.paused);
         let over = |number: usize| match drain(&self.config, &state, number) {
             None => true,
             Some(drain) if drain.metadata.deletion_timestamp.is_some() => false,
             Some(drain) => {
                 let finished = drain.status.is_some_and(|s| s.is_true(DrainConditionType::Finished));
-                finished || !self.config.deadline || number != 0
+                finished || !self.config.deadline || number != 0 || paused
             }
         };
         let left = state.drains.iter().all(Option::is_none);
@@ -111,7 +125,7 @@ impl Model for Drains {
     }
 
     fn actions(&self, state: &DrainState, actions: &mut Vec<DrainAction>) {
-        let (people, deletions, leaders) = state.left;
+        let Left { people, deletions, leaders, registrations, pauses } = state.left;
         for (number, drain) in state.drains.iter().enumerate() {
             if let Some(drain) = drain {
                 // One worker carries out what it planned before it plans again.
@@ -158,12 +172,20 @@ impl Model for Drains {
             }
         }
         if people > 0 {
-            for (node, known) in state.nodes.iter().enumerate() {
+            for (node, known) in state.nodes.iter().enumerate().filter(|(_, node)| !node.deleted) {
                 actions.push(DrainAction::Person { node, cordon: !known.cordoned });
             }
         }
         if self.config.deadline && state.now < DEADLINE {
             actions.push(DrainAction::Pass);
+        }
+        if registrations > 0 {
+            actions.extend((0..state.nodes.len()).map(|node| DrainAction::Register { node }));
+        }
+        let lost = (0..state.pods.len()).filter(|pod| state.is_lost(&self.config, *pod));
+        actions.extend(lost.map(|pod| DrainAction::Collect { pod }));
+        if pauses > 0 && state.drains[0].is_some() {
+            actions.push(DrainAction::Pause);
         }
     }
 
@@ -176,7 +198,7 @@ impl Model for Drains {
                 state.pending.remove(pending);
             }
             DrainAction::Lead => {
-                state.left.2 = state.left.2.saturating_sub(1);
+                state.left.leaders = state.left.leaders.saturating_sub(1);
                 state.change_leader();
             }
             DrainAction::Accept { pod } => {
@@ -190,16 +212,27 @@ impl Model for Drains {
             DrainAction::Release { node } => state.release_from_the_gone(node),
             DrainAction::Forget { node } => state.forget_holders(node),
             DrainAction::Person { node, cordon } => {
-                state.left.0 = state.left.0.saturating_sub(1);
+                state.left.people = state.left.people.saturating_sub(1);
                 state.person(node, cordon);
             }
             DrainAction::Delete { drain } => {
-                state.left.1 = state.left.1.saturating_sub(1);
+                state.left.deletions = state.left.deletions.saturating_sub(1);
                 if let Some(stored) = &mut state.drains[drain] {
                     stored.deleted = true;
                 }
             }
             DrainAction::Pass => state.now = DEADLINE,
+            DrainAction::Register { node } => {
+                state.left.registrations = state.left.registrations.saturating_sub(1);
+                state.register(node);
+            }
+            DrainAction::Collect { pod } => state.collect(pod),
+            DrainAction::Pause => {
+                state.left.pauses = state.left.pauses.saturating_sub(1);
+                if let Some(stored) = &mut state.drains[0] {
+                    stored.paused = !stored.paused;
+                }
+            }
         }
         (state != *last).then_some(state)
     }
@@ -214,6 +247,10 @@ impl Model for Drains {
                 !s.broken.contains(&DrainLaw::Cordoned)
             }),
             Property::<Self>::always(DrainLaw::Last.words(), |_, s| !s.broken.contains(&DrainLaw::Last)),
+            Property::<Self>::always(DrainLaw::Drained.words(), |_, s| {
+                !s.broken.contains(&DrainLaw::Drained)
+            }),
+            Property::<Self>::always(DrainLaw::Paused.words(), |_, s| !s.broken.contains(&DrainLaw::Paused)),
             Property::<Self>::always(DrainLaw::Ends.words(), |model, s| {
                 !s.pending.is_empty() || model.ends(s)
             }),

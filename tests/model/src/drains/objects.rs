@@ -7,12 +7,14 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
 use super::{
-    DrainConfig,
+    DrainConfig, DrainFlaw,
     state::{DrainState, EvacuationState, NodeState},
 };
 
 /// The objects of one state.
 pub(super) struct Objects {
+    /// The name of each node, whether it is there or not.
+    names: Vec<String>,
     nodes: Vec<Node>,
     pods: Vec<Pod>,
     evacuations: Vec<(usize, Evacuation)>,
@@ -28,6 +30,7 @@ pub(super) fn drain(config: &DrainConfig, state: &DrainState, number: usize) -> 
     let stored = state.drains.get(number)?.as_ref()?;
     let mut drain = described(config, number)?;
     drain.status = serde_json::from_str::<NodeEvacuationStatus>(&stored.status).ok();
+    drain.spec.paused = stored.paused && config.flaw != Some(DrainFlaw::BlindToPauses);
     drain.metadata.deletion_timestamp = stored.deleted.then(|| evacuation_api::condition_time(at(0)));
     Some(drain)
 }
@@ -43,10 +46,11 @@ pub(super) fn entry(config: &DrainConfig, number: usize) -> Option<Requester> {
 fn described(config: &DrainConfig, number: usize) -> Option<NodeEvacuation> {
     let names: Vec<String> = config.drains.get(number)?.iter().map(|node| node_name(*node)).collect();
     let deadline = (config.deadline && number == 0).then_some(60);
+    let parallel = (config.in_turn && number == 0).then(|| json!({"nodes": 1}));
     let drain = json!({
         "metadata": {"name": drain_name(number), "uid": format!("{number}{number}{number}{number}{number}{number}{number}{number}-"), "creationTimestamp": "1970-01-01T00:00:00Z"},
         "spec": {
-            "nodes": {"names": names}, "requester": {"deadlineSeconds": deadline},
+            "nodes": {"names": names}, "requester": {"deadlineSeconds": deadline}, "maxParallel": parallel,
             "pods": {"daemonSets": if config.daemons.is_empty() { "Skip" } else { "Last" }},
         },
     });
@@ -57,14 +61,16 @@ pub(super) fn drain_name(number: usize) -> String {
     format!("d{number}")
 }
 
-fn node_name(number: usize) -> String {
+pub(super) fn node_name(number: usize) -> String {
     format!("n{number}")
 }
 
 impl Objects {
     /// Makes the objects.
     pub(super) fn of(config: &DrainConfig, state: &DrainState) -> Self {
-        let nodes = state.nodes.iter().enumerate().map(|(number, node)| node_of(number, node));
+        let names = (0..state.nodes.len()).map(node_name).collect();
+        let nodes = state.nodes.iter().enumerate().filter(|(_, node)| !node.deleted);
+        let nodes = nodes.map(|(number, node)| node_of(number, node));
         let mut evacuations = Vec::new();
         for (number, pod) in state.pods.iter().enumerate() {
             if let Some(active) = &pod.evacuation {
@@ -88,17 +94,21 @@ impl Objects {
         }
         let pods = state.pods.iter().enumerate();
         let pods = pods.map(|(number, pod)| pod_of(config, number, pod.generation)).collect();
-        Self { nodes: nodes.collect(), pods, evacuations }
+        Self { names, nodes: nodes.collect(), pods, evacuations }
     }
 
     /// The world as the plan takes it.
     pub(super) fn world<'a>(&'a self, config: &DrainConfig, state: &DrainState) -> DrainWorld<'a> {
         let there = |number: &usize| state.pods.get(*number).is_some_and(|pod| !pod.gone);
         let seen = (0..self.pods.len()).filter(there).filter_map(|number| {
-            let node = self.nodes.get(*config.pods.get(number)?)?;
+            let node = *config.pods.get(number)?;
+            let is_blind = config.flaw == Some(DrainFlaw::BlindToDeletedNodes);
+            if is_blind && state.nodes.get(node)?.deleted {
+                return None;
+            }
             let of_pod = self.evacuations.iter().filter(|(pod, _)| *pod == number);
             Some(PodOnNode {
-                node: node.metadata.name.as_deref()?,
+                node: self.names.get(node)?,
                 pod: self.pods.get(number)?,
                 evacuations: of_pod.map(|(_, evacuation)| evacuation).collect(),
                 budgets: Vec::new(),
@@ -132,7 +142,7 @@ pub(super) fn node_of(number: usize, node: &NodeState) -> Node {
     let annotations = json!({evacuation_api::CORDONED_BY_ANNOTATION: node.holders});
     let annotations = if node.holders.is_some() { annotations } else { json!({}) };
     parse(json!({
-        "metadata": {"name": name, "uid": name, "annotations": annotations},
+        "metadata": {"name": name, "uid": format!("{name}-{}", node.registration), "annotations": annotations},
         "spec": {"unschedulable": node.cordoned},
     }))
 }

@@ -14,21 +14,42 @@ pub struct DrainState {
     pub(super) pods: Vec<PodState>,
     /// Acts that were planned and neither carried out nor lost.
     pub(super) pending: Vec<PendingAct>,
-    /// Steps of people, deletions and changes of the leader that are left.
-    pub(super) left: (u8, u8, u8),
+    /// Events that may still happen.
+    pub(super) left: Left,
     /// Laws that a step broke.
     pub(super) broken: BTreeSet<DrainLaw>,
 }
 
+/// Events of a world that may still happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Left {
+    /// Cordons and uncordons by people.
+    pub(super) people: u8,
+    /// Deletions of drains.
+    pub(super) deletions: u8,
+    /// Changes of the leader.
+    pub(super) leaders: u8,
+    /// Deletions and registrations of nodes.
+    pub(super) registrations: u8,
+    /// Pauses, and their ends.
+    pub(super) pauses: u8,
+}
+
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[allow(clippy::struct_excessive_bools)] // Each is a state of its own.
 pub(super) struct NodeState {
+    /// True while there is no node of this name.
+    pub(super) deleted: bool,
+    /// Number of nodes that had the name before: the UID.
+    pub(super) registration: u8,
     pub(super) cordoned: bool,
     /// The annotation.
     pub(super) holders: Option<String>,
     /// True while a person keeps it cordoned: a person set the cordon, and nobody uncordoned it since.
     pub(super) by_person: bool,
-    /// True once it was cordoned.
+    /// True once it, or a node of its name before, was cordoned: a question can be under way when another
+    /// node registers.
     pub(super) was_cordoned: bool,
 }
 
@@ -38,6 +59,7 @@ pub(super) struct DrainObject {
     /// The status as JSON.
     pub(super) status: String,
     pub(super) deleted: bool,
+    pub(super) paused: bool,
 }
 
 /// A pod and the Evacuation of it.
@@ -93,14 +115,20 @@ impl DrainState {
     pub(super) fn initial(config: &DrainConfig) -> Self {
         let nodes = config.drains.iter().flat_map(|nodes| nodes.iter()).max().map_or(0, |most| most + 1);
         let status = r#"{"requester":{"user":"alice","time":"1970-01-01T00:00:00Z"},"pods":{}}"#;
-        let drain = DrainObject { status: status.to_owned(), deleted: false };
+        let drain = DrainObject { status: status.to_owned(), deleted: false, paused: false };
         Self {
             now: 0,
             nodes: vec![NodeState::default(); nodes],
             drains: vec![Some(drain); config.drains.len()],
             pods: vec![PodState::default(); config.pods.len()],
             pending: Vec::new(),
-            left: (config.people, config.deletions, config.leaders),
+            left: Left {
+                people: config.people,
+                deletions: config.deletions,
+                leaders: config.leaders,
+                registrations: config.registrations,
+                pauses: config.pauses,
+            },
             broken: BTreeSet::new(),
         }
     }

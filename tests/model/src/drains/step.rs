@@ -1,12 +1,13 @@
 //! One step of a world of drains.
 #![allow(clippy::indexing_slicing, reason = "the numbers of a world are within its bounds")]
 
+use evacuation_api::{DrainConditionType, DrainedNodePhase, NodeEvacuation, NodeEvacuationStatus};
 use evacuation_protocol::{DrainAct, cordon, forget_holders, plan, release};
 
 use super::{
     DrainConfig, DrainLaw,
-    objects::{Objects, at, drain, drain_name, node_of},
-    state::{Act, DrainObject, DrainState, EvacuationState, PendingAct},
+    objects::{Objects, at, drain, drain_name, node_name, node_of},
+    state::{Act, DrainObject, DrainState, EvacuationState, NodeState, PendingAct},
 };
 
 /// Seconds until the deadline of a drain that has one.
@@ -21,11 +22,20 @@ impl DrainState {
         let planned = plan(&drain, &world, at(self.now));
         let acts: Vec<Act> = planned.acts.iter().filter_map(act).collect();
         let deleted = drain.metadata.deletion_timestamp.is_some();
+        let Some(paused) = self.drains[number].as_ref().map(|stored| stored.paused) else { return };
+        self.judge_ends(config, &drain, &planned.status);
+        if paused && !deleted {
+            let ends = is_finished(&planned.status) && !drain.status.as_ref().is_some_and(is_finished);
+            let asks = acts.iter().any(|act| matches!(act, Act::Ask(..) | Act::Join(_)));
+            if ends || asks {
+                self.broken.insert(DrainLaw::Paused);
+            }
+        }
         // The controller writes no status with the last act.
         if !acts.contains(&Act::End)
             && let Ok(status) = serde_json::to_string(&planned.status)
         {
-            self.drains[number] = Some(DrainObject { status, deleted });
+            self.drains[number] = Some(DrainObject { status, deleted, paused });
         }
         for act in acts {
             let known = |p: &PendingAct| p.drain == number && p.act == act && !p.stale && !p.late;
@@ -35,6 +45,52 @@ impl DrainState {
         }
         self.pending.sort();
         self.pending.dedup();
+    }
+
+    /// Checks each node that comes to its end by a plan: no pod is left there that was to move. The pods that
+    /// a DaemonSet puts in the place of others stay.
+    fn judge_ends(&mut self, config: &DrainConfig, drain: &NodeEvacuation, next: &NodeEvacuationStatus) {
+        let was = drain.status.iter().flat_map(|status| &status.nodes);
+        let before: Vec<_> = was.map(|node| (&node.name, node.phase)).collect();
+        let moved = [DrainedNodePhase::Drained, DrainedNodePhase::Gone];
+        for node in next.nodes.iter().filter(|node| moved.contains(&node.phase)) {
+            let new = !before.contains(&(&node.name, node.phase));
+            let mut pods = self.pods.iter().enumerate();
+            let left = pods.any(|(number, pod)| {
+                let here = config.pods.get(number).is_some_and(|place| node.name == node_name(*place));
+                here && !pod.gone && pod.generation == 0
+            });
+            if new && left {
+                self.broken.insert(DrainLaw::Drained);
+            }
+        }
+    }
+
+    /// A node is deleted, or one of its name registers. The pods run on until Kubernetes collects them.
+    pub(super) fn register(&mut self, node: usize) {
+        let state = &mut self.nodes[node];
+        let (registration, deleted) = (state.registration, !state.deleted);
+        *state = NodeState {
+            deleted,
+            registration: registration.saturating_add(u8::from(!deleted)),
+            was_cordoned: state.was_cordoned,
+            ..NodeState::default()
+        };
+        self.node_changed(node);
+    }
+
+    /// Kubernetes collects a pod whose node is no longer there.
+    pub(super) fn collect(&mut self, pod: usize) {
+        let state = &mut self.pods[pod];
+        state.gone = true;
+        state.evacuation = None;
+        self.evacuation_changed(pod);
+    }
+
+    /// Returns true for a pod that runs although its node is no longer there.
+    pub(super) fn is_lost(&self, config: &DrainConfig, pod: usize) -> bool {
+        let node = config.pods.get(pod).and_then(|node| self.nodes.get(*node));
+        node.is_some_and(|node| node.deleted) && !self.pods[pod].gone
     }
 
     /// Another process leads. What the last one began can still be carried out.
@@ -223,6 +279,10 @@ impl DrainState {
         self.pending.sort();
         self.pending.dedup();
     }
+}
+
+fn is_finished(status: &NodeEvacuationStatus) -> bool {
+    status.is_true(DrainConditionType::Finished)
 }
 
 fn holds(holders: Option<&str>, drain: usize) -> bool {
