@@ -29,17 +29,18 @@ const KEPT_BYTES: usize = 1024;
 const KEPT: usize = 5;
 /// Maximum seconds of one input. libFuzzer measures the wall clock, and the machine can be busy.
 const INPUT_SECONDS: u64 = 30;
-/// Time that a target may take beyond its seconds, or for a fixed number of inputs. The slowest target took
-/// 20 s on two cores.
-const SPARE: Duration = Duration::from_mins(5);
-/// Maximum time in which the inputs of a target are compared.
-const MERGE_LIMIT: Duration = Duration::from_mins(30);
+/// Seconds of the processor that a target may take beyond its seconds, or for a fixed number of inputs. The
+/// slowest target took 20 s.
+const SPARE_SECONDS: u64 = 300;
+/// Maximum time of a target beyond its seconds, and of the comparison of its inputs: the machine can be busy
+/// with the tests, which come first.
+const LIMIT: Duration = Duration::from_hours(3);
 /// Maximum memory of a target in MiB.
 const MEMORY_MIB: u64 = 2048;
 /// Maximum number of lines that are printed of the log of a target that failed.
 const SHOWN: usize = 40;
-/// Starts a program with the stack of a server's thread, 2 MiB.
-const SMALL_STACK: &str = r#"ulimit -s 2048 && exec "$0" "$@""#;
+/// Starts a program with the stack of a server's thread, 2 MiB, and that many seconds of the processor.
+const LIMITED: &str = r#"ulimit -s 2048 && ulimit -t "$1" && shift && exec "$0" "$@""#;
 
 /// Result of a run.
 #[derive(Debug, Default)]
@@ -110,11 +111,11 @@ impl Fuzzer {
         fs::create_dir_all(&found).with_context(|| format!("cannot make {}", found.display()))?;
         let words = self.found.join(format!("{target}.words"));
         fs::write(&words, words_of_seeds(&corpus)?)?;
-        let mut fuzz = self.command(target);
-        let limit = match self.bound {
+        let seconds = if let Bound::Seconds(seconds) = self.bound { seconds } else { 0 };
+        let mut fuzz = self.command(target, seconds + SPARE_SECONDS);
+        match self.bound {
             Bound::Seconds(seconds) => {
                 fuzz.arg(format!("-max_total_time={seconds}")).args([&found, &corpus]);
-                Duration::from_secs(seconds) + SPARE
             }
             Bound::Inputs(made) => {
                 // In the order of their names: that of a folder differs between checkouts.
@@ -127,14 +128,13 @@ impl Fuzzer {
                     .args(["-seed=1", "-reload=0"])
                     .arg(format!("-seed_inputs=@{}", seeds.display()))
                     .arg(&found);
-                SPARE
             }
-        };
+        }
         fuzz.arg(format!("-max_len={INPUT_BYTES}"))
             .arg(format!("-dict={}", words.display()))
             .arg(format!("-artifact_prefix={}/{target}-", self.found.display()))
             .arg("-print_final_stats=1");
-        let ended = run_within(&mut fuzz, limit)?;
+        let ended = run_within(&mut fuzz, Duration::from_secs(seconds) + LIMIT)?;
         let log = self.found.join(format!("{target}.log"));
         fs::write(&log, &ended.text).with_context(|| format!("cannot write {}", log.display()))?;
         let failure = report(target, &ended, &log);
@@ -155,23 +155,25 @@ impl Fuzzer {
         fs::create_dir_all(&merged)?;
         // libFuzzer would go on with a merge that was interrupted.
         fs::write(&control, "")?;
-        let mut merge = self.command(target);
+        let mut merge = self.command(target, LIMIT.as_secs());
         // Inputs that reach new branches, not those that only take them more often.
         merge.args(["-set_cover_merge=1", "-use_counters=0", "-use_cmp=0"]);
         merge.arg(format!("-max_len={KEPT_BYTES}"));
         merge.arg(format!("-merge_control_file={}", control.display()));
-        let ended = run_within(merge.args([merged.as_path(), corpus, found]), MERGE_LIMIT)?;
+        let ended = run_within(merge.args([merged.as_path(), corpus, found]), LIMIT)?;
         if !ended.end.is_success() {
             bail!("the inputs of {target} were not merged: {}\n{}", ended.end, ended.text);
         }
         replace_found(corpus, &richest(&fs::read_to_string(&control)?, KEPT)?)
     }
 
-    fn command(&self, target: &str) -> Command {
+    /// Returns the command that runs a target for at most so many seconds of the processor.
+    fn command(&self, target: &str, seconds: u64) -> Command {
         let mut command = Command::new("sh");
         command
-            .args(["-c", SMALL_STACK])
+            .args(["-c", LIMITED])
             .arg(&self.program)
+            .arg(seconds.to_string())
             .env("FUZZ_TARGET", target)
             .arg(format!("-timeout={INPUT_SECONDS}"))
             .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
