@@ -13,7 +13,7 @@ use kube::{
 use crate::{Platform, kubeconfig::write_kubeconfig, programs::root};
 
 /// Time limit for an app to start on a busy machine.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_mins(2);
 
 /// A process that plays the app of a pod. It ends when this is dropped.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl App {
     ///
     /// Fails when it does not.
     pub async fn says(&self, text: &str) -> anyhow::Result<()> {
-        Ok(self.process.wait_for_log(Duration::from_mins(1), text).await?)
+        Ok(self.process.wait_for_log(Duration::from_mins(2), text).await?)
     }
 }
 

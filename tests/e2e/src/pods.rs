@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::Platform;
 
 /// Time limit for a pod to be ready or gone on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Description of a pod.
 #[derive(Clone, Debug, Default)]

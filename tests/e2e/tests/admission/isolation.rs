@@ -35,14 +35,13 @@ async fn a_slow_webhook_of_one_tenant_holds_up_nobody_else() {
     });
     let started = Instant::now();
     while webhook.requests().is_empty() {
-        assert!(started.elapsed() < Duration::from_secs(30), "no call arrived");
+        assert!(started.elapsed() < Duration::from_mins(2), "no call arrived");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let started = Instant::now();
     for number in 0..10 {
         other.create_responder(&format!("db-{number}"), &json!({})).await.unwrap();
     }
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(!flood.is_finished(), "the flood held them up to its end");
     bystander.drains(&stage).await;
     let flood = flood.await.unwrap();
     let passed = flood.iter().filter(|result| result.is_ok()).count();

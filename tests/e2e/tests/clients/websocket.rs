@@ -25,7 +25,7 @@ use tokio_tungstenite::{
 
 use crate::workbench::Workbench;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// Subprotocol that consoles offer besides the token.
 const PROTOCOL: &str = "base64.binary.k8s.io";
 

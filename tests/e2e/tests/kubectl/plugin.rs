@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use crate::desk::{Desk, assert_has};
 
 /// Time limit of a command on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_flags_become_the_requesters_entry() {

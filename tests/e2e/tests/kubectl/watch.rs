@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use crate::desk::{Desk, assert_has};
 
 /// Time limit on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wait_returns_when_the_evacuation_is_finished_and_the_pod_evacuated() {

@@ -51,7 +51,7 @@ async fn until_failed(scene: &Scene, names: &[&str]) -> BTreeMap<String, Item> {
     let found = eventually(PATIENCE, "those items have failed", || async {
         let began = Instant::now();
         let (code, items) = check_as(scene, None).await;
-        assert!(began.elapsed() < LIMIT * 2, "the check took {:?}", began.elapsed());
+        assert!(began.elapsed() < LIMIT * 8, "the check took {:?}", began.elapsed());
         if names_in_state(&items, "failed") != names {
             bail!("{items:?}");
         }
@@ -96,7 +96,7 @@ async fn an_api_server_that_is_down_fails_its_item_and_holds_up_no_other() {
     let items = eventually(PATIENCE, "the API server's item has failed", || async {
         let began = Instant::now();
         let (code, items) = check_as(&scene, None).await;
-        assert!(began.elapsed() < LIMIT * 2, "the check took {:?}", began.elapsed());
+        assert!(began.elapsed() < LIMIT * 8, "the check took {:?}", began.elapsed());
         if items["apiserver"].state != "failed" {
             bail!("{items:?}");
         }
