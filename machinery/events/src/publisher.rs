@@ -17,6 +17,7 @@ use kube::{
     core::Status,
 };
 use machinery_validation::derived_name;
+use prometheus_client::metrics::counter::Counter;
 use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -44,7 +45,8 @@ pub const LAST_EVENTS: Duration = Duration::from_secs(2);
 
 /// Publishes what a sink took, one record after another, until `stop`. Then it publishes the rest at once.
 pub async fn publish_events(client: Client, reporter: Reporter, sink: EventSink, stop: CancellationToken) {
-    let mut publisher = Publisher { client, reporter, series: AllSeries::default() };
+    let (series, dropped) = (AllSeries::default(), sink.dropped());
+    let mut publisher = Publisher { client, reporter, series, dropped };
     let mut flush = interval(FLUSH_EVERY);
     flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -109,6 +111,13 @@ impl PublishError {
         self.status().map_or(0, |status| status.code)
     }
 
+    /// Returns true when the namespace is gone, or on its way out: nobody reads its Events.
+    fn is_of_gone_namespace(&self) -> bool {
+        let details = self.status().and_then(|status| status.details.as_ref());
+        let mut causes = details.into_iter().flat_map(|details| &details.causes);
+        self.code() == 404 || causes.any(|cause| cause.reason == "NamespaceTerminating")
+    }
+
     /// Returns the pause before the next attempt: the API's wish, or a time that doubles with each attempt.
     fn pause(&self, attempt: u32) -> Duration {
         let wish = self.status().and_then(|status| status.details.as_ref());
@@ -129,6 +138,8 @@ struct Publisher {
     client: Client,
     reporter: Reporter,
     series: AllSeries,
+    /// Number of Events that were not published.
+    dropped: Counter,
 }
 
 impl Publisher {
@@ -146,6 +157,7 @@ impl Publisher {
             Ok(()) => self.series.created(&record, name, Instant::now()),
             Err(error) => {
                 let (reason, object) = (record.notice.reason, record.regarding.name.as_deref());
+                self.dropped.inc_by(u64::from(!error.is_of_gone_namespace()));
                 warn!(error = &error as &dyn Error, reason, object, "an event was not published");
             }
         }

@@ -51,7 +51,7 @@ impl ClusterMetrics {
         let help = "Difference between the clocks of the API servers that answered lately";
         metrics.register_seconds("api_clock_skew", help, &metrics.clock_skew);
         metrics.register("failures", "Reconciliations that failed", &metrics.failures);
-        let help = "Events that were not published because too many waited";
+        let help = "Events that were not published because too many waited, or the API refused them";
         metrics.register("events_dropped", help, &events.dropped());
         metrics
     }

@@ -19,8 +19,9 @@ struct Fixture {
     writes: Arc<Mutex<Vec<(Method, Value)>>>,
     /// One permit for each request that the API answers.
     answers: Arc<Semaphore>,
-    /// Number of requests that the API refuses before it takes one.
+    /// Number of requests that the API refuses before it takes one, and with which Status.
     refusals: Arc<AtomicUsize>,
+    refusal: Arc<Mutex<Value>>,
 }
 
 impl Fixture {
@@ -31,13 +32,18 @@ impl Fixture {
         let (written, permits) = (Arc::clone(&writes), Arc::clone(&answers));
         let refusals = Arc::new(AtomicUsize::new(0));
         let refused = Arc::clone(&refusals);
+        let status =
+            json!({"kind": "Status", "status": "Failure", "code": 503, "reason": "x", "message": ""});
+        let refusal = Arc::new(Mutex::new(status));
+        let said = Arc::clone(&refusal);
         tokio::spawn(async move {
             while let Some((request, send)) = handle.next_request().await {
                 permits.acquire().await.unwrap().forget();
                 let left = |count: usize| count.checked_sub(1);
                 if refused.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok() {
-                    let status = json!({"kind": "Status", "status": "Failure", "code": 503, "reason": "x", "message": ""});
-                    let reply = Response::builder().status(503);
+                    let status = said.lock().unwrap().clone();
+                    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap();
+                    let reply = Response::builder().status(code);
                     send.send_response(reply.body(Body::from(status.to_string().into_bytes())).unwrap());
                     continue;
                 }
@@ -52,7 +58,7 @@ impl Fixture {
         let client = Client::new(service, "default");
         let reporter = Reporter { controller: "me", instance: "me-1".to_owned(), action: "Test" };
         tokio::spawn(publish_events(client, reporter, sink.clone(), CancellationToken::new()));
-        Self { sink, writes, answers, refusals }
+        Self { sink, writes, answers, refusals, refusal }
     }
 
     fn writes(&self, method: &Method) -> Vec<Value> {
@@ -120,4 +126,25 @@ async fn a_warning_that_the_api_refuses_for_a_while_is_not_lost() {
     fixture.sink.send(object("e"), None, Notice::warning("EvictionBlocked", "a budget".to_owned()));
     sleep(Duration::from_mins(1)).await;
     assert_eq!(fixture.writes(&Method::POST).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_the_api_refuses_for_good_counts_as_dropped_unless_its_namespace_goes() {
+    let fixture = Fixture::new(1000);
+    let terminating = json!({"causes": [{"reason": "NamespaceTerminating"}]});
+    for (number, (code, details, dropped)) in
+        [(422, json!({}), 1), (404, json!({}), 1), (403, terminating, 1), (403, json!({}), 2)]
+            .into_iter()
+            .enumerate()
+    {
+        *fixture.refusal.lock().unwrap() = json!({
+            "kind": "Status", "status": "Failure", "code": code, "reason": "x", "message": "", "details": details,
+        });
+        fixture.refusals.store(1, Ordering::Relaxed);
+        let notice = Notice::warning("EvictionBlocked", "a budget".to_owned());
+        fixture.sink.send(object(&format!("e-{number}")), None, notice);
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(fixture.sink.dropped().get(), dropped, "{code}");
+    }
+    assert_eq!(fixture.writes(&Method::POST).len(), 0);
 }
