@@ -113,12 +113,10 @@ impl Asker {
                     asker.push_failed(&key, &evacuation, &question, error)
                 }
             };
-            let again = asker.deliveries.over(&key, &evacuation_uid, &question, end, Instant::now());
-            if again.is_some() || result.is_err() {
-                // The worker asks when to post again, and sets its clock by that. A reply that came to
-                // nothing no longer holds the end of the time to answer up.
-                asker.queue.add(key);
-            }
+            asker.deliveries.over(&key, &evacuation_uid, &question, end, Instant::now());
+            // The worker asks when to post again, and sets its clock by that. A reply that was in hand no
+            // longer holds up the end of the time to answer, or a newer question.
+            asker.queue.add(key);
         });
         None
     }

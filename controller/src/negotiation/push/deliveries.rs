@@ -88,6 +88,10 @@ impl Deliveries {
                     Next::Post(known.overtaken.clone())
                 }
             },
+            // The reply in hand is recorded first: its endpoint can be gone, and is not asked again.
+            Some(known) if known.uid == uid && known.replied && question.action != ReviewAction::Cancel => {
+                Next::Nothing
+            }
             known => {
                 if let Some(old) = known {
                     old.overtaken.cancel();
@@ -319,6 +323,8 @@ mod tests {
         deliveries.next(&key, "e1", &ask, now);
         deliveries.set_reached(&key, "e1", &ask, at_second(1));
         deliveries.set_replied(&key, "e1", &ask);
+        assert_eq!(is_replied(), Some((ReviewAction::Ask, true)));
+        assert!(matches!(deliveries.next(&key, "e1", &remind, now), Next::Nothing), "it is recorded first");
         assert_eq!(is_replied(), Some((ReviewAction::Ask, true)));
         deliveries.over(&key, "e1", &ask, PostEnd::Failed, now);
         assert_eq!(is_replied(), Some((ReviewAction::Ask, false)), "it was of another pod");
