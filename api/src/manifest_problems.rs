@@ -22,6 +22,10 @@ const PODS: [(&str, &str, &str); 9] = [
     ("batch/v1", "Job", "spec.template.metadata"),
 ];
 
+/// Places of the pods' metadata in kinds of others.
+const TEMPLATES: [&str; 3] =
+    ["spec.template.metadata", "template.metadata", "spec.jobTemplate.spec.template.metadata"];
+
 /// Annotations that a Namespace may have, too.
 const OF_NAMESPACES: [&str; 2] = [REFRESH_AFTER_ANNOTATION, REFRESH_AFTER_RESTARTS_ANNOTATION];
 
@@ -36,10 +40,14 @@ pub fn manifest_responders(value: &Value) -> Vec<ResponderEntry> {
     let Some(place) = place_of(text(value, "/apiVersion"), text(value, "/kind")) else {
         return Vec::new();
     };
-    let metadata = place.split('.').try_fold(value, |value, field| value.get(field));
-    let annotations = metadata.and_then(|metadata| metadata.get("annotations"));
+    let annotations = field(value, place).and_then(|metadata| metadata.get("annotations"));
     let written = annotations.and_then(|all| all.get(RESPONDERS_ANNOTATION)).and_then(Value::as_str);
     written.and_then(|written| parse_responders(written).ok()).unwrap_or_default()
+}
+
+/// Returns the field at a path.
+fn field<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(value, |value, field| value.get(field))
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -47,30 +55,38 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 /// Returns the problems of the project's annotations, wherever an object has them. Each begins with the path
-/// of the annotation.
+/// of the annotation. A copy beside the one of the pods' template has no effect, and is no mistake.
 pub fn manifest_problems(value: &Value) -> Vec<String> {
     let (version, kind) = (text(value, "/apiVersion"), text(value, "/kind"));
     let place = place_of(version, kind);
+    let of_pods = place.or_else(|| TEMPLATES.into_iter().find(|place| field(value, place).is_some()));
+    let template = of_pods.and_then(|place| field(value, place)?.get("annotations"));
+    let is_copy = |key: &str, written: &Value| template.and_then(|all| all.get(key)) == Some(written);
     let mut problems = Vec::new();
-    walk(value, "", &mut |path, annotations| match (place, version, kind) {
-        (Some(place), ..) if place != path => {
-            let misplaced = annotations.keys().map(|key| {
-                format!("{path}.annotations[{key}]: has no effect here, but in {place}.annotations")
-            });
-            problems.extend(misplaced);
+    walk(value, "", &mut |path, mut annotations| {
+        if of_pods != Some(path) {
+            annotations.retain(|key, written| !is_copy(key, written));
         }
-        (None, "v1", "Namespace") => {
-            let (read, misplaced): (Map<_, _>, Map<_, _>) =
-                annotations.into_iter().partition(|(key, _)| OF_NAMESPACES.contains(&key.as_str()));
-            problems.extend(value_problems(path, &read));
-            let misplaced = misplaced.keys();
-            problems.extend(
-                misplaced.map(|key| format!("{path}.annotations[{key}]: has no effect on a Namespace")),
-            );
+        match (place, version, kind) {
+            (Some(place), ..) if place != path => {
+                let misplaced = annotations.keys().map(|key| {
+                    format!("{path}.annotations[{key}]: has no effect here, but in {place}.annotations")
+                });
+                problems.extend(misplaced);
+            }
+            (None, "v1", "Namespace") => {
+                let (read, misplaced): (Map<_, _>, Map<_, _>) =
+                    annotations.into_iter().partition(|(key, _)| OF_NAMESPACES.contains(&key.as_str()));
+                problems.extend(value_problems(path, &read));
+                let misplaced = misplaced.keys();
+                problems.extend(
+                    misplaced.map(|key| format!("{path}.annotations[{key}]: has no effect on a Namespace")),
+                );
+            }
+            // The controller's own records.
+            (None, "v1", "Node") => {}
+            _ => problems.extend(value_problems(path, &annotations)),
         }
-        // The controller's own records.
-        (None, "v1", "Node") => {}
-        _ => problems.extend(value_problems(path, &annotations)),
     });
     problems
 }

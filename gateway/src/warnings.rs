@@ -5,6 +5,8 @@ use serde_json::Value;
 
 /// Maximum number of warnings about one object.
 const MAX_WARNINGS: usize = 8;
+/// Maximum length of an object's name in a warning, in bytes.
+const MAX_NAME: usize = 63;
 /// Maximum length of a warning, in bytes. The kube-apiserver cuts longer ones.
 const MAX_LENGTH: usize = 250;
 
@@ -19,7 +21,19 @@ pub(crate) fn warnings(object: &Value, is_served: impl Fn(&str) -> bool) -> Vec<
             entry.name
         )
     });
-    manifest_problems(object).into_iter().chain(unserved).take(MAX_WARNINGS).map(shorten).collect()
+    let name = name(object);
+    let problems = manifest_problems(object).into_iter().chain(unserved).take(MAX_WARNINGS);
+    problems.map(|problem| shorten(format!("{name}{problem}"))).collect()
+}
+
+/// Returns the kind and the name of an object, as the beginning of a warning: `kubectl apply` prints those
+/// about many objects. A long name leaves room for the problem.
+fn name(object: &Value) -> String {
+    let text = |path| object.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let name = text("/metadata/name").or_else(|| text("/metadata/generateName"));
+    let name = name.map(|name| name.split_at(name.floor_char_boundary(MAX_NAME)).0);
+    let words: Vec<_> = [text("/kind"), name].into_iter().flatten().collect();
+    if words.is_empty() { String::new() } else { words.join(" ") + ": " }
 }
 
 fn shorten(mut warning: String) -> String {
@@ -33,7 +47,8 @@ mod tests {
     use serde_json::json;
 
     fn of(annotations: &Value) -> Vec<String> {
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": annotations}});
+        let metadata = json!({"name": "db-0", "annotations": annotations});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
         warnings(&pod, |name| name == "db.acme.io/served")
     }
 
@@ -42,10 +57,27 @@ mod tests {
         let warned = of(&json!({"evacuation.dev/responders": "["}));
         assert_eq!(warned.len(), 1, "{warned:?}");
         assert!(
-            warned[0].starts_with("metadata.annotations[evacuation.dev/responders]: is not JSON"),
+            warned[0].starts_with("Pod db-0: metadata.annotations[evacuation.dev/responders]: is not JSON"),
             "{warned:?}"
         );
         assert_eq!(of(&json!({"evacuation.dev/responder": "[]", "acme.io/x": "["})).len(), 1);
+    }
+
+    #[test]
+    fn a_copy_beside_the_annotation_of_the_template_is_not_warned_of() {
+        let written = |outside: &str| {
+            let template = json!({"metadata": {"annotations": {"evacuation.dev/responders": "[]"}}});
+            let metadata =
+                json!({"generateName": "web-", "annotations": {"evacuation.dev/responders": outside}});
+            let spec = json!({"template": template});
+            let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec});
+            warnings(&job, |_| true)
+        };
+        assert_eq!(written("[]"), Vec::<String>::new());
+        let long = json!({"kind": "Pod", "metadata": {"name": "a".repeat(253)}});
+        assert_eq!((name(&long).len(), name(&json!({}))), (69, String::new()));
+        let warned = written("[{}]");
+        assert!(warned.len() == 1 && warned[0].starts_with("Job web-: metadata.annotations["), "{warned:?}");
     }
 
     #[test]

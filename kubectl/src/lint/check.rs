@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use evacuation_api::{DOMAIN, GROUP, is_own_annotation, manifest_problems};
+use evacuation_api::{DOMAIN, GROUP, manifest_problems};
 use machinery_merge::Parsed;
 use serde_json::Value;
 
@@ -10,14 +10,6 @@ use super::{checked::Checked, kinds::kind_problems};
 
 /// API group of the files of kustomize, which no cluster has.
 const KUSTOMIZE_GROUP: &str = "kustomize.config.k8s.io";
-/// Places of annotations that kustomize's `commonAnnotations` writes beside those of the pods.
-const COPIES: [&str; 2] = ["/metadata/annotations", "/spec/jobTemplate/metadata/annotations"];
-/// Places of the pods' annotations in a workload.
-const PODS: [&str; 3] = [
-    "/spec/template/metadata/annotations",
-    "/template/metadata/annotations",
-    "/spec/jobTemplate/spec/template/metadata/annotations",
-];
 
 /// Returns the reason for which a document is no object of Kubernetes. `None` for an object.
 pub(super) fn foreign(value: &Value) -> Option<&'static str> {
@@ -55,11 +47,7 @@ fn check_value(value: &Value, place: &str, objects: &mut Checked, problems: &mut
         return;
     }
     objects.number += 1;
-    let found = if group == GROUP {
-        kind_problems(value, version, kind)
-    } else {
-        manifest_problems(&without_copies(value))
-    };
+    let found = if group == GROUP { kind_problems(value, version, kind) } else { manifest_problems(value) };
     let object = object_name(value, kind, place);
     problems.extend(found.into_iter().map(|problem| format!("{object}: {problem}")));
 }
@@ -77,25 +65,6 @@ fn typed<'a>(item: &'a Value, version: &str, kind: &str) -> Cow<'a, Value> {
         fields.insert("kind".to_owned(), kind.into());
     }
     item
-}
-
-/// Returns the object without annotations outside of its pod template that the template has, too, with the
-/// same value. They have no effect, and are no mistake.
-fn without_copies(value: &Value) -> Cow<'_, Value> {
-    let Some(pods) = PODS.iter().find_map(|place| value.pointer(place)?.as_object()) else {
-        return Cow::Borrowed(value);
-    };
-    let is_copy = |key: &str, annotation: &Value| is_own_annotation(key) && pods.get(key) == Some(annotation);
-    let mut cleaned = Cow::Borrowed(value);
-    for place in COPIES {
-        let annotations = value.pointer(place).and_then(Value::as_object);
-        if annotations.is_some_and(|all| all.iter().any(|(key, annotation)| is_copy(key, annotation)))
-            && let Some(all) = cleaned.to_mut().pointer_mut(place).and_then(Value::as_object_mut)
-        {
-            all.retain(|key, annotation| !is_copy(key, annotation));
-        }
-    }
-    cleaned
 }
 
 /// The object as `KIND NAMESPACE/NAME`.

@@ -285,6 +285,17 @@ fn an_annotation_beside_the_same_one_of_the_template_is_no_problem() {
 }
 
 #[test]
+fn a_copy_in_a_kind_of_others_is_checked_once() {
+    let own = r#"{"evacuation.dev/responders": "["}"#;
+    let rollout = format!(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {{name: web, annotations: {own}}}\nspec: \
+         {{template: {{metadata: {{annotations: {own}}}}}}}\n"
+    );
+    let found = problems(&rollout);
+    assert!(found.len() == 1 && found[0].contains("spec.template.metadata"), "{found:?}");
+}
+
+#[test]
 #[cfg(unix)]
 fn a_directory_that_fails_to_render_is_a_problem_with_the_name_of_the_tool() {
     use std::os::unix::fs::PermissionsExt;

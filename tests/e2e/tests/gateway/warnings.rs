@@ -34,7 +34,7 @@ async fn an_annotation_that_cannot_be_read_is_warned_of_at_creation_and_update_a
         applied.stderr
     };
     let place = "spec.template.metadata.annotations[evacuation.dev/responders]";
-    assert_has(&apply("[").await, &["Warning:", place, "is not JSON"]);
+    assert_has(&apply("[").await, &["Warning: Deployment web: ", place, "is not JSON"]);
     assert_eq!(apply(r#"[{"name":"self"}]"#).await, "");
     assert_has(&apply(r#"[{"name":"self","timeoutSeconds":0}]"#).await, &["Warning:", "timeoutSeconds"]);
     assert_has(&apply(r#"[{"name":"db.acme.io/failover"}]"#).await, &["Warning:", "db.acme.io/failover"]);
