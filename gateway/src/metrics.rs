@@ -40,7 +40,7 @@ pub(crate) struct Metrics {
     calls: Family<CallLabels, Counter>,
     unasked: Family<UnaskedLabels, Counter>,
     seconds: Family<WebhookLabels, Histogram, fn() -> Histogram>,
-    /// Events that were not published because too many waited.
+    /// Events that were not published because too many waited, or the API refused them.
     pub(crate) events_dropped: Counter,
     /// Entries that left because the pod's owner no longer wanted the deletion.
     pub(crate) entries_withdrawn: Counter,
@@ -81,7 +81,7 @@ impl Default for Metrics {
         registry.register("passed_unasked", help, metrics.unasked.clone());
         let help = "Time from the receipt of a call to its answer";
         registry.register_with_unit("call", help, Unit::Seconds, metrics.seconds.clone());
-        let help = "Events that were not published because too many waited";
+        let help = "Events that were not published because too many waited, or the API refused them";
         registry.register("events_dropped", help, metrics.events_dropped.clone());
         let help = "Entries that left because the owner of the pod no longer wanted the deletion";
         registry.register("entries_withdrawn", help, metrics.entries_withdrawn.clone());

@@ -31,7 +31,7 @@ use crate::{
     config::{self, Table},
     judge::Reply,
     warnings::warnings,
-    webhook::review,
+    webhook::{Reviewed, review},
 };
 
 /// Reads an AdmissionReview as each webhook does, finds the row of its caller, and writes the replies.
@@ -39,22 +39,21 @@ use crate::{
 /// A reply answers the request with its UID, and a caller that waits is not allowed.
 pub fn admission_review(body: &[u8]) {
     let table = Table::new(Vec::new());
-    if let Ok(request) = review::read::<DynamicObject>(body) {
-        if let Ok(call) = review::eviction(&request) {
-            let row = table.row(&call, &Pod::default());
-            assert!(!row.name.is_empty());
-            let waits = review::reply(&request, &call, Answer::Wait(Reply::busy(&call, 1)));
-            check_reply(&waits, &request.uid, false);
-        }
-        if let Ok(Some(object)) = review::written(&request) {
-            let found = warnings(&object, |_| false);
-            assert!(found.iter().all(|warning| warning.len() <= 250), "{found:?}");
-            check_reply(&review::warned(&request, found), &request.uid, true);
-        }
-    }
     if let Ok(request) = review::read::<DynamicObject>(body)
-        && let Ok((call, _)) = review::deletion(&request)
+        && let Ok(Some(object)) = review::written(&request)
     {
+        let found = warnings(&object, |_| false);
+        assert!(found.iter().all(|warning| warning.len() <= 250), "{found:?}");
+        check_reply(&review::warned(&request, found), &request.uid, true);
+    }
+    let Ok(request) = review::read::<Reviewed>(body) else { return };
+    if let Ok(call) = review::eviction(&request) {
+        let row = table.row(&call, &Pod::default());
+        assert!(!row.name.is_empty());
+        let waits = review::reply(&request, &call, Answer::Wait(Reply::busy(&call, 1)));
+        check_reply(&waits, &request.uid, false);
+    }
+    if let Ok((call, _)) = review::deletion(&request) {
         let row = table.row(&call, &Pod::default());
         assert!(!row.name.is_empty());
         check_reply(

@@ -55,6 +55,7 @@ impl Gateway {
             }
             Answer::Wait(reply) if reply.cause == UNREADABLE => {
                 self.metrics.calls_unreadable.inc();
+                warn!("{user} waits for a repair: {}", reply.message);
                 None
             }
             Answer::Wait(reply) if reply.cause == NO_ROOM => {

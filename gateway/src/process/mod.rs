@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use actix_web::{App, HttpServer, dev::Server, web::ServiceConfig};
+use actix_web::{App, HttpServer, dev::Server, http::KeepAlive, middleware::from_fn, web::ServiceConfig};
 use chrono::TimeDelta;
 use futures::future::join_all;
 use machinery_auth::{
@@ -46,7 +46,7 @@ use crate::{
     path_tokens::PathTokens,
     rights::Rights,
     surplus::SurplusReader,
-    webhook::{decisions, observed, warnings_only},
+    webhook::{decisions, observed, warnings_only, without_body},
 };
 
 /// Number of threads that serve the webhooks which decide.
@@ -168,14 +168,17 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     });
 
     let observed_gateway = Arc::clone(&gateway);
-    let metrics_server =
-        HttpServer::new(move || App::new().configure(observed(Arc::clone(&observed_gateway))))
-            .workers(1)
-            .disable_signals()
-            .shutdown_timeout(0)
-            .bind(options.metrics_address)
-            .map_err(|source| RunError::Listen { address: options.metrics_address, source })?
-            .run();
+    let metrics_app =
+        move || App::new().wrap(from_fn(without_body)).configure(observed(Arc::clone(&observed_gateway)));
+    // Each answer ends its connection: anybody may ask, and an idle connection would have no bound of time.
+    let metrics_server = HttpServer::new(metrics_app)
+        .workers(1)
+        .keep_alive(KeepAlive::Disabled)
+        .disable_signals()
+        .shutdown_timeout(0)
+        .bind(options.metrics_address)
+        .map_err(|source| RunError::Listen { address: options.metrics_address, source })?
+        .run();
     let metrics_handle = metrics_server.handle();
     tokio::spawn(metrics_server);
     let decide_server = serve(options.address, WORKERS, (tls.clone(), HANDSHAKE_TIMEOUT), {

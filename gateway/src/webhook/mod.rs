@@ -1,29 +1,35 @@
-//! The webhooks over HTTP, each followed by the secret token, and the probes.
+//! The webhooks over HTTP, each followed by the secret token, and the metrics and probes on a port of their
+//! own.
 //!
 //! `/evict` and `/delete` decide. `/warn` has a server of its own.
 
 mod access;
+mod body;
 pub(crate) mod review;
+mod reviewed;
 mod time;
+mod unread;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use actix_web::{
     HttpRequest, HttpResponse,
     middleware::from_fn,
-    web::{self, Bytes, Data, PayloadConfig, ServiceConfig},
+    web::{self, Bytes, Data, Payload, PayloadConfig, ServiceConfig},
 };
 use kube::core::{DynamicObject, admission::AdmissionReview};
 
 use self::access::{admit, reject};
-use self::review::{ReviewError, deletion, eviction, read, reply, warned, written};
+use self::body::{Body, MAX_BODY, read_body};
+use self::review::{ReviewError, deletion, eviction, read, reply, too_long, warned, written};
 use self::time::time_to_answer;
+pub(crate) use self::{reviewed::Reviewed, unread::without_body};
 use crate::{gateway::Gateway, metrics::Metrics, warnings::warnings};
 
-/// Maximum size of a review. It holds at most two objects of 1.5 MB each.
-const MAX_BODY: usize = 8 << 20;
-
-/// Adds the webhooks that decide, and the probes, to an actix `App`.
+/// Adds the webhooks that decide to an actix `App`.
 pub(crate) fn decisions(gateway: Arc<Gateway>) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         config
@@ -33,7 +39,7 @@ pub(crate) fn decisions(gateway: Arc<Gateway>) -> impl FnOnce(&mut ServiceConfig
     }
 }
 
-/// Adds the webhook that warns, and the probes, to an actix `App`.
+/// Adds the webhook that warns to an actix `App`.
 pub(crate) fn warnings_only(gateway: Arc<Gateway>) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         config
@@ -42,13 +48,13 @@ pub(crate) fn warnings_only(gateway: Arc<Gateway>) -> impl FnOnce(&mut ServiceCo
     }
 }
 
-/// Adds what both servers have: the probes, the bound of a body, and the rejection of other paths.
+/// Adds what both servers have: the bound of a body, and the rejection of other paths, which closes the
+/// connection. A connection that is kept open without a token would have no bound of time.
 fn only_with_token(gateway: Arc<Gateway>) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         config
             .app_data(Data::from(gateway))
             .app_data(PayloadConfig::new(MAX_BODY))
-            .configure(probes)
             .default_service(web::to(reject));
     }
 }
@@ -60,42 +66,63 @@ pub(crate) fn observed(gateway: Arc<Gateway>) -> impl FnOnce(&mut ServiceConfig)
             .app_data(Data::from(Arc::clone(&gateway.metrics)))
             .app_data(Data::from(gateway))
             .route("/metrics", web::get().to(metrics))
-            .configure(probes);
+            .route("/livez", web::get().to(live))
+            .route("/readyz", web::get().to(ready));
     }
 }
 
-fn probes(config: &mut ServiceConfig) {
-    config.route("/livez", web::get().to(live)).route("/readyz", web::get().to(ready));
+async fn evict(gateway: Data<Gateway>, http: HttpRequest, body: Payload) -> HttpResponse {
+    let until = Instant::now() + time_to_answer(http.query_string());
+    let answer = async |body: Bytes| answer_evict(&gateway, until, body).await;
+    answer_body(&gateway, "evict", body, answer).await
 }
 
-async fn evict(gateway: Data<Gateway>, http: HttpRequest, body: Bytes) -> HttpResponse {
-    answer_evict(&gateway, time_to_answer(http.query_string()), &body)
-        .await
-        .unwrap_or_else(|error| unreadable(&error))
-}
-
-async fn answer_evict(gateway: &Gateway, within: Duration, body: &[u8]) -> Result<HttpResponse, ReviewError> {
-    let request = read::<DynamicObject>(body)?;
+async fn answer_evict(gateway: &Gateway, until: Instant, body: Bytes) -> Result<HttpResponse, ReviewError> {
+    let request = read::<Reviewed>(&body)?;
+    // Calls wait for long, and their bodies are large.
+    drop(body);
     let call = eviction(&request)?;
+    let within = until.saturating_duration_since(Instant::now());
     let answer = gateway.answer_within(within, &call, None).await;
     Ok(respond(gateway, &reply(&request, &call, answer)))
 }
 
-async fn delete(gateway: Data<Gateway>, http: HttpRequest, body: Bytes) -> HttpResponse {
-    answer_delete(&gateway, time_to_answer(http.query_string()), &body)
-        .await
-        .unwrap_or_else(|error| unreadable(&error))
+async fn delete(gateway: Data<Gateway>, http: HttpRequest, body: Payload) -> HttpResponse {
+    let until = Instant::now() + time_to_answer(http.query_string());
+    let answer = async |body: Bytes| answer_delete(&gateway, until, body).await;
+    answer_body(&gateway, "delete", body, answer).await
 }
 
-async fn answer_delete(
-    gateway: &Gateway,
-    within: Duration,
-    body: &[u8],
-) -> Result<HttpResponse, ReviewError> {
-    let request = read::<DynamicObject>(body)?;
+async fn answer_delete(gateway: &Gateway, until: Instant, body: Bytes) -> Result<HttpResponse, ReviewError> {
+    let request = read::<Reviewed>(&body)?;
+    // Calls wait for long, and their bodies are large.
+    drop(body);
     let (call, shown) = deletion(&request)?;
+    let within = until.saturating_duration_since(Instant::now());
     let answer = gateway.answer_within(within, &call, Some(shown)).await;
     Ok(respond(gateway, &reply(&request, &call, answer)))
+}
+
+/// Answers a review that decides. One that is too long is denied: with an error the call would pass, and the
+/// caller chooses the size of an Eviction.
+async fn answer_body(
+    gateway: &Gateway,
+    webhook: &'static str,
+    body: Payload,
+    answer: impl AsyncFnOnce(Bytes) -> Result<HttpResponse, ReviewError>,
+) -> HttpResponse {
+    match read_body(body).await {
+        Ok(Body::Whole(body)) => answer(body).await.unwrap_or_else(|error| unreadable(&error)),
+        Ok(Body::TooLong { uid }) => {
+            tracing::warn!("{webhook}: a review of over {MAX_BODY} bytes was denied");
+            gateway.metrics.count(webhook, "unread", "too_long", Duration::ZERO);
+            respond(gateway, &too_long(uid))
+        }
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "{webhook}: a review was not read");
+            HttpResponse::BadRequest().force_close().body(error.to_string())
+        }
+    }
 }
 
 async fn warn(gateway: Data<Gateway>, body: Bytes) -> HttpResponse {

@@ -19,6 +19,7 @@ use crate::{
     call::{Call, Operation},
     judge::Reply,
     pod::Shown,
+    webhook::Reviewed,
 };
 
 /// Key of the audit annotation with the verdict. The kube-apiserver puts the webhook's name before it.
@@ -54,11 +55,9 @@ where
 /// A dry run can be asked for in the request and in the body: `kubectl drain --dry-run=server` does the
 /// latter, of which the kube-apiserver tells no webhook. The body may be of `policy/v1` or of
 /// `policy/v1beta1`.
-pub(crate) fn eviction(request: &AdmissionRequest<DynamicObject>) -> Result<Call, ReviewError> {
+pub(crate) fn eviction(request: &AdmissionRequest<Reviewed>) -> Result<Call, ReviewError> {
     let body = request.object.as_ref().ok_or(ReviewError::Missing("object"))?;
-    let options = body.data.get("deleteOptions").filter(|options| !options.is_null());
-    let options = options.map(DeleteOptions::deserialize);
-    let options = options.transpose().map_err(ReviewError::Decode)?.unwrap_or_default();
+    let options = body.delete_options.clone().unwrap_or_default();
     let named = Some(request.name.clone()).filter(|name| !name.is_empty());
     let pod = named.or_else(|| body.metadata.name.clone()).ok_or(ReviewError::Missing("name"))?;
     Ok(call(request, Operation::Evict, pod, &options))
@@ -67,7 +66,7 @@ pub(crate) fn eviction(request: &AdmissionRequest<DynamicObject>) -> Result<Call
 /// Returns the call of a deletion, and the state of its pod. For a collection the request has no name.
 ///
 /// Nothing else of the pod is taken from the body: the gateway judges by its own view of the pod.
-pub(crate) fn deletion(request: &AdmissionRequest<DynamicObject>) -> Result<(Call, Shown<'_>), ReviewError> {
+pub(crate) fn deletion(request: &AdmissionRequest<Reviewed>) -> Result<(Call, Shown<'_>), ReviewError> {
     let old = request.old_object.as_ref().ok_or(ReviewError::Missing("oldObject"))?;
     let name = old.metadata.name.clone().ok_or(ReviewError::Missing("name"))?;
     let options = request.options.as_ref().map(|options| DeleteOptions::deserialize(&options.0));
@@ -127,6 +126,17 @@ pub(crate) fn reply<K: Resource>(
         }
     };
     response.audit_annotations.insert(AUDIT_KEY.to_owned(), verdict);
+    response.into_review()
+}
+
+/// Returns the review that denies a call whose review is too long. `uid` is that of the request.
+pub(crate) fn too_long(uid: String) -> AdmissionReview<DynamicObject> {
+    let mut response = AdmissionResponse::invalid("the object of the call is too large for the gateway");
+    response.uid = uid;
+    response.result.status = Some(StatusSummary::Failure);
+    response.result.code = 413;
+    "RequestEntityTooLarge".clone_into(&mut response.result.reason);
+    response.audit_annotations.insert(AUDIT_KEY.to_owned(), "too_long".to_owned());
     response.into_review()
 }
 
@@ -210,7 +220,7 @@ mod tests {
             "propagationPolicy": "Background", "preconditions": {"uid": "p"},
         });
         let body = review(&json!({"oldObject": old, "object": null, "options": options, "dryRun": true}));
-        let request = read::<DynamicObject>(&body).unwrap();
+        let request = read::<Reviewed>(&body).unwrap();
         let (call, shown) = deletion(&request).unwrap();
         assert_eq!((call.pod.as_str(), call.namespace.as_str()), ("db-0", "shop"));
         assert_eq!((call.grace_period_seconds, call.uid.as_deref()), (Some(5), Some("p")));
@@ -233,7 +243,7 @@ mod tests {
             let mut more =
                 json!({"name": "db-0", "operation": "CREATE", "subResource": "eviction", "object": object});
             more.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
-            let call = eviction(&read::<DynamicObject>(&review(&more)).unwrap()).unwrap();
+            let call = eviction(&read::<Reviewed>(&review(&more)).unwrap()).unwrap();
             assert_eq!(call.dry_run, expected, "{body}");
             assert!(!call.propagates);
         }
@@ -248,7 +258,7 @@ mod tests {
             });
             let more =
                 json!({"name": "db-0", "operation": "CREATE", "subResource": "eviction", "object": object});
-            let call = eviction(&read::<DynamicObject>(&review(&more)).unwrap()).unwrap();
+            let call = eviction(&read::<Reviewed>(&review(&more)).unwrap()).unwrap();
             assert_eq!((call.uid.as_deref(), call.resource_version.as_deref()), (Some("p"), expected));
         }
     }
@@ -258,7 +268,7 @@ mod tests {
         let body = review(
             &json!({"name": "db-0", "oldObject": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0"}}}),
         );
-        let request = read::<DynamicObject>(&body).unwrap();
+        let request = read::<Reviewed>(&body).unwrap();
         let call = call_of("alice", Operation::Delete);
         let waits = reply(&request, &call, Answer::Wait(Reply::busy(&call, 1)));
         let sent = serde_json::to_value(&waits).unwrap();
@@ -281,12 +291,42 @@ mod tests {
         assert_eq!(sent["response"]["auditAnnotations"]["verdict"], "unregistered");
     }
 
+    /// # Attack
+    ///
+    /// - Attacker: a user who may evict pods
+    /// - Act: sends an Eviction with fields that no decoder takes, or with fields of other types
+    /// - Promise: 11
+    #[test]
+    fn what_a_caller_chooses_of_an_object_cannot_make_its_review_unreadable() {
+        let late = "9999-12-31T23:59:59Z";
+        for metadata in [
+            json!({"name": "db-0", "creationTimestamp": late, "deletionTimestamp": late}),
+            json!({"name": "db-0", "managedFields": [{"time": late}], "labels": {"a": null}, "generation": 1e300}),
+            json!({"name": "db-0", "ownerReferences": 1, "annotations": [], "finalizers": {}}),
+        ] {
+            let object = json!({"kind": "Eviction", "metadata": metadata, "more": [[[{}]]]});
+            let evicts = review(&json!({"name": "db-0", "subResource": "eviction", "object": object}));
+            assert_eq!(eviction(&read(&evicts).unwrap()).unwrap().pod, "db-0", "{metadata}");
+            let deletes = review(&json!({"oldObject": {"metadata": metadata, "spec": 1, "status": "x"}}));
+            assert_eq!(deletion(&read(&deletes).unwrap()).unwrap().0.pod, "db-0", "{metadata}");
+        }
+    }
+
+    #[test]
+    fn a_review_that_is_too_long_is_denied() {
+        let denied = serde_json::to_value(too_long("u1".to_owned())).unwrap();
+        let response = &denied["response"];
+        assert_eq!((&response["uid"], &response["allowed"]), (&json!("u1"), &json!(false)));
+        assert_eq!(response["status"]["code"], 413);
+        assert_eq!(denied["kind"], "AdmissionReview");
+    }
+
     #[test]
     fn a_body_that_is_no_review_is_an_error() {
-        assert!(matches!(read::<DynamicObject>(b"{"), Err(ReviewError::Decode(_))));
+        assert!(matches!(read::<Reviewed>(b"{"), Err(ReviewError::Decode(_))));
         let empty = br#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}"#;
-        assert!(matches!(read::<DynamicObject>(empty), Err(ReviewError::NoRequest)));
-        let request = read::<DynamicObject>(&review(&json!({}))).unwrap();
+        assert!(matches!(read::<Reviewed>(empty), Err(ReviewError::NoRequest)));
+        let request = read::<Reviewed>(&review(&json!({}))).unwrap();
         assert!(matches!(deletion(&request), Err(ReviewError::Missing("oldObject"))));
     }
 }

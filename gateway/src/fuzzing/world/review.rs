@@ -1,7 +1,7 @@
 //! The callers of a world, and the reviews in which the kube-apiserver tells the gateway of their calls.
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::core::{DynamicObject, admission::AdmissionRequest};
+use kube::core::admission::AdmissionRequest;
 use machinery_auth::UserInfo;
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
     answer::{Answer, Unasked},
     call::{Call, Operation},
     judge::{Reply, Verdict},
-    webhook::review,
+    webhook::{Reviewed, review},
 };
 
 /// A caller, and the options of its calls.
@@ -65,7 +65,7 @@ pub(in crate::fuzzing) const ASKING_COUNT: usize = 9;
 pub(super) struct Review {
     pub(super) caller: Caller,
     pub(super) call: Call,
-    request: AdmissionRequest<DynamicObject>,
+    request: AdmissionRequest<Reviewed>,
 }
 
 impl Review {
@@ -74,7 +74,7 @@ impl Review {
     pub(super) fn of(caller: usize, pod: &Pod, uid: Option<String>, form: usize) -> Option<Self> {
         let caller = CALLERS.get(caller).copied()?;
         let body = caller.review(pod, uid.as_deref(), form).to_string();
-        let request = review::read::<DynamicObject>(body.as_bytes());
+        let request = review::read::<Reviewed>(body.as_bytes());
         let request = request.unwrap_or_else(|error| panic!("{error}: {body}"));
         let call = match caller.operation {
             Operation::Evict => review::eviction(&request),

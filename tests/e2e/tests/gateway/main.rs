@@ -9,6 +9,7 @@
 )]
 
 mod around;
+mod content;
 mod controllers;
 mod deletions;
 mod flood;
