@@ -25,10 +25,11 @@ type Position = (bool, u64);
 ///
 /// # Guarantees
 ///
-/// Namespaces take turns: a record waits for the other records of its namespace, and for at most one of each
-/// other namespace at a time. A record equal to one that waits is added to its count. Progress is taken last
-/// and dropped first. A record that finds no room displaces progress of its namespace, or of the whole queue
-/// if its namespace has not used its share. An end takes the place of the progress of its object.
+/// Namespaces take turns: a record that matters waits for those of its namespace before it, and meanwhile for
+/// as many of each other namespace. Progress waits for all that matters, by turns as well, and is dropped
+/// first. A record equal to one that waits is added to its count. A record that finds no room displaces
+/// progress of its namespace, or of the whole queue if its namespace has not used its share. An end takes the
+/// place of the progress of its object.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     /// Number of records that were added, and of turns.
