@@ -56,9 +56,9 @@ const WARNING_WORKERS: usize = 1;
 /// Seconds in which calls in progress are answered when the process ends.
 const SHUTDOWN_SECONDS: u64 = 5;
 /// Maximum time from the accepted connection to the head of its first request. It is longer than the longest
-/// `timeoutSeconds` of a webhook: the reply 408 of a gateway that had no CPU for a while would let the call
-/// pass.
-const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
+/// `timeoutSeconds` of a webhook, and than the 90 s for which the kube-apiserver keeps a connection that it
+/// has not used: a reply 408 would let the call pass.
+const HEAD_TIMEOUT: Duration = Duration::from_mins(2);
 /// Time for which an idle connection of the kube-apiserver is kept.
 const KEEP_ALIVE: Duration = Duration::from_mins(5);
 
