@@ -1,5 +1,6 @@
 //! Plain kubectl: its drain and its delete know nothing of evacuation.
 
+use controlplane::AuditEvent;
 use evacuation_api::{Answer, DeadlineAction, Evacuation};
 use evacuation_e2e::{
     PodSpec,
@@ -111,6 +112,8 @@ async fn a_pod_without_responders_goes_at_once_unless_its_namespace_opts_in() {
     let deleted = run(stage.kubectl(&["delete", "pod", "plain", "--wait=false"])).await;
     assert!(deleted.success(), "{deleted:?}");
     stage.pods.gone(&pod).await.unwrap();
+    let tries: Vec<_> = stage.deletions("plain").iter().map(AuditEvent::code).collect();
+    assert_eq!(tries, [200], "the first one passes");
     assert!(stage.all_evacuations().await.is_empty());
 
     stage.label_namespace(&[("gateway.evacuation.dev/ask", "all")]).await;

@@ -207,7 +207,7 @@ async fn a_dry_run_names_the_pods_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_node_is_done_at_once_and_an_unknown_one_is_an_error() {
+async fn an_empty_node_is_done_and_an_unknown_one_is_an_error() {
     let desk = Desk::new("empty").await;
     let node = own_node(&desk).await;
     let output = evacuate(&desk, &node, &[]).await;
