@@ -1,5 +1,6 @@
 use std::net::{Ipv4Addr, TcpListener};
 
+use actix_web::dev::ServerHandle;
 use machinery_merge::{Strictness, decode_yaml};
 use rcgen::generate_simple_self_signed;
 use rustls::{
@@ -8,7 +9,11 @@ use rustls::{
     sign::{CertifiedKey, SingleCertAndKey},
 };
 use serde_json::{Value, json};
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy, duplex, split},
+    net::TcpStream,
+    time::timeout,
+};
 use tokio_rustls::TlsConnector;
 
 use super::*;
@@ -19,10 +24,33 @@ const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 83, 12, 7);
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Number of connections. actix lets a thread have 256 handshakes at a time, unless it is told otherwise.
 const SILENT: usize = 300;
+/// Time that a kube-apiserver without CPU needs for its part of a handshake.
+const STALL: Duration = Duration::from_secs(4);
 
 /// The gateway's manifests.
 const POLICY: &str = include_str!("../../../deploy/components/gateway/network-policy.yaml");
 const WORKLOAD: &str = include_str!("../../../deploy/components/gateway/workload.yaml");
+
+/// Serves nothing but 404 over TLS, with that maximum time of a handshake. Returns its handle, its port, and
+/// what connects clients that trust it.
+fn server(handshake: Duration) -> (ServerHandle, u16, TlsConnector) {
+    let made = generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let certificate: CertificateDer<'static> = made.cert.into();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let pair = CertifiedKey::from_der(vec![certificate.clone()], key, &provider).unwrap();
+    let tls = tls::tls(Arc::new(SingleCertAndKey::from(pair)), None).unwrap();
+    let port = TcpListener::bind((ADDRESS, 0)).unwrap().local_addr().unwrap().port();
+    let server = serve((ADDRESS, port).into(), 1, (tls, handshake), || |_: &mut ServiceConfig| {}).unwrap();
+    let handle = server.handle();
+    tokio::spawn(server);
+
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.unwrap().with_root_certificates(roots).with_no_client_auth();
+    (handle, port, TlsConnector::from(Arc::new(config)))
+}
 
 /// # Attack
 ///
@@ -31,31 +59,44 @@ const WORKLOAD: &str = include_str!("../../../deploy/components/gateway/workload
 /// - Promise: 11
 #[tokio::test]
 async fn connections_that_send_nothing_keep_no_other_from_its_handshake() {
-    let made = generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let certificate: CertificateDer<'static> = made.cert.into();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let pair = CertifiedKey::from_der(vec![certificate.clone()], key, &provider).unwrap();
-    let tls = tls::tls(Arc::new(SingleCertAndKey::from(pair)), None).unwrap();
-    let port = TcpListener::bind((ADDRESS, 0)).unwrap().local_addr().unwrap().port();
-    let server =
-        serve((ADDRESS, port).into(), 1, (tls, PATIENCE * 2), || |_: &mut ServiceConfig| {}).unwrap();
-    let handle = server.handle();
-    tokio::spawn(server);
-
+    let (handle, port, connector) = server(PATIENCE * 2);
     let mut silent = Vec::new();
     for _ in 0..SILENT {
         silent.push(TcpStream::connect((ADDRESS, port)).await.unwrap());
     }
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.unwrap().with_root_certificates(roots).with_no_client_auth();
     let stream = TcpStream::connect((ADDRESS, port)).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
-    let shaken = timeout(PATIENCE, TlsConnector::from(Arc::new(config)).connect(name, stream)).await;
+    let shaken = timeout(PATIENCE, connector.connect(name, stream)).await;
     assert!(shaken.expect("the handshake ends while the others send nothing").is_ok());
     drop(silent);
+    handle.stop(false).await;
+}
+
+#[tokio::test]
+async fn a_kube_apiserver_that_stalls_in_its_handshake_gets_its_answer() {
+    let (handle, port, connector) = server(HANDSHAKE_TIMEOUT);
+    let (near, far) = duplex(64 * 1024);
+    let relay = tokio::spawn(async move {
+        let (mut from_client, mut to_client) = split(far);
+        let (mut from_server, mut to_server) =
+            TcpStream::connect((ADDRESS, port)).await.unwrap().into_split();
+        let back = async {
+            tokio::time::sleep(STALL).await;
+            copy(&mut from_server, &mut to_client).await
+        };
+        // Either end closes both.
+        tokio::select! {
+            _ = copy(&mut from_client, &mut to_server) => {}
+            _ = back => {}
+        }
+    });
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = connector.connect(name, near).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 404");
+    relay.abort();
     handle.stop(false).await;
 }
 

@@ -16,10 +16,11 @@ use rustls::{
 
 /// Number of TLS handshakes of a server's thread that are under way at a time. Further clients wait, so that
 /// it is far above the number that a silent client keeps open without effort.
-pub const MAX_HANDSHAKES: usize = 4096;
-/// Maximum time of a TLS handshake. A caller such as the kube-apiserver can give a webhook a second for the
-/// whole call.
-pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(1);
+pub const MAX_HANDSHAKES: usize = 8192;
+/// Maximum time of a TLS handshake. It exceeds the 10 s after which Go's clients give up. In TLS 1.3 a client
+/// has ended its handshake before the server has, and sends its request: a server that gives up first loses
+/// it, and a kube-apiserver without CPU needs seconds for its part.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Provider of cryptography: ring.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
