@@ -16,7 +16,7 @@ const END_TO_END_THREADS: &str = "6";
 /// Maximum time of a program of the lane [`Lane::Quick`]. The longest took 35 s on two cores.
 const QUICK_LIMIT: Duration = Duration::from_mins(10);
 /// Maximum time of an end-to-end suite. The longest took 9 minutes on two cores.
-const END_TO_END_LIMIT: Duration = Duration::from_mins(20);
+const END_TO_END_LIMIT: Duration = Duration::from_mins(30);
 
 /// A test program.
 #[derive(Debug, PartialEq, Eq)]

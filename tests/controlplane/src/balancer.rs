@@ -77,6 +77,15 @@ impl Balancer {
         }
     }
 
+    /// Sends new connections to all replicas but the one at that place, unless it is the only one. Those that
+    /// are open stay.
+    pub fn without(&self, place: usize) {
+        let others = (0..self.shared.backends.len()).filter(|other| *other != place).collect::<Vec<_>>();
+        if !others.is_empty() {
+            self.shared.state().turns = others;
+        }
+    }
+
     /// Sends new connections to all replicas again, in turn.
     pub fn all(&self) {
         self.shared.state().turns = (0..self.shared.backends.len()).collect();
@@ -179,6 +188,21 @@ mod tests {
         let balancer = Balancer::start(&[replica(b'a'), down, replica(b'b')]).unwrap();
         let letters: Vec<u8> = (0..4).map(|_| connect(&balancer).0).collect();
         assert_eq!(letters, b"abab");
+    }
+
+    #[test]
+    fn a_balancer_leaves_a_replica_out_and_keeps_its_connections() {
+        let balancer = Balancer::start(&[replica(b'a'), replica(b'b')]).unwrap();
+        let mut first = connect(&balancer);
+        assert_eq!(first.0, b'a');
+        balancer.without(0);
+        assert_eq!([connect(&balancer).0, connect(&balancer).0], [b'b'; 2]);
+        first.1.set_nonblocking(true).unwrap();
+        assert_eq!(first.1.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock, "it is open");
+        balancer.all();
+        let mut letters = [connect(&balancer).0, connect(&balancer).0];
+        letters.sort_unstable();
+        assert_eq!(&letters, b"ab");
     }
 
     #[test]

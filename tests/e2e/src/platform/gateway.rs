@@ -34,7 +34,8 @@ impl Gateway {
         &self.processes
     }
 
-    /// Ends the replica at that place as a Deployment does, and starts it again.
+    /// Ends the replica at that place as a Deployment does, and starts it again. Meanwhile new connections go
+    /// to the others, as a Service sends them.
     ///
     /// # Errors
     ///
@@ -42,8 +43,10 @@ impl Gateway {
     pub async fn restart(&self, place: usize) -> anyhow::Result<()> {
         let (process, port) =
             self.processes.get(place).zip(self.metrics_ports.get(place)).context("no such replica")?;
+        self.balancer.without(place);
         process.restart().await?;
         process.wait_for_http(START, *port, "/readyz").await?;
+        self.balancer.all();
         Ok(())
     }
 

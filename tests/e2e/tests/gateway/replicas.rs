@@ -20,18 +20,19 @@ async fn both_replicas_are_replaced_during_a_drain_and_no_app_is_passed_over() {
     let scene = Scene::alone("replicas", PlatformOptions { gateways: 2, ..options() });
     let stage = Stage::alone(scene).await;
     let mut apps: Vec<Running> = Vec::new();
-    let begin = CancellationToken::new();
+    let (begin, replaced) = (CancellationToken::new(), CancellationToken::new());
     for number in 0..PODS {
         let patient = PodSpec::registered(&json!([{"name": "self", "timeoutSeconds": 600}]));
         let pod = stage.app_pod(&format!("app-{number}"), patient).await;
         let client = stage.client_of(&pod).await;
         // Each app keeps the drain waiting for some seconds more than the one before.
         let wait = Duration::from_secs(u64::try_from(number).unwrap() * 2);
-        let begin = begin.clone();
+        // The last one waits until the end of the replacements.
+        let after = if number == PODS - 1 { replaced.clone() } else { begin.clone() };
         let app = Responder::of_pod(client).run(move |_: Question| {
-            let begin = begin.clone();
+            let after = after.clone();
             async move {
-                begin.cancelled().await;
+                after.cancelled().await;
                 tokio::time::sleep(wait).await;
                 Answer::accept()
             }
@@ -42,7 +43,7 @@ async fn both_replicas_are_replaced_during_a_drain_and_no_app_is_passed_over() {
     for number in 0..PODS {
         stage.pods.api().evict(&format!("app-{number}"), &EvictParams::default()).await.unwrap_err();
     }
-    let drain = start(stage.drain(&["--timeout=100s"]));
+    let drain = start(stage.drain(&["--timeout=300s"]));
     begin.cancel();
     // kubectl tries every 5 s. This caller finds the gaps between its tries, too.
     let (pods, last) = (stage.pods.api(), format!("app-{}", PODS - 1));
@@ -61,6 +62,7 @@ async fn both_replicas_are_replaced_during_a_drain_and_no_app_is_passed_over() {
     stop.cancel();
     hammer.await.expect("no call passed while the replicas were replaced");
     assert!(!drain.is_finished(), "the replicas were replaced during the drain");
+    replaced.cancel();
     let drained = drain.await.unwrap();
     assert!(drained.success(), "{drained:?}");
     let failed_open = stage.failed_open();
