@@ -94,7 +94,8 @@ async fn a_rollout_and_a_drain_together_never_break_the_budget() {
     let uncordoned = run(stage.kubectl(&["uncordon", &node])).await;
     assert!(drained.success() && uncordoned.success(), "{drained:?}");
     let (fewest, _) = availability.bounds().await;
-    assert_eq!(fewest, REPLICAS - 1, "the budget allows one pod to be missing");
+    // None is missing when the new pods are ready before the first old one goes.
+    assert!(fewest >= REPLICAS - 1, "the budget allows one pod to be missing, and {fewest} were there");
 }
 
 #[tokio::test(flavor = "multi_thread")]
