@@ -4,6 +4,31 @@ use std::time::Duration;
 
 use kube::core::{Status, response::StatusCause};
 
+/// Words before and after the name of the webhook or policy by which admission denies a request.
+///
+/// They are those of k8s.io/apiserver, which our API server repeats: `ToStatusErr` in
+/// `pkg/admission/plugin/webhook/errors/statuserror.go`, and `Dispatch` in
+/// `pkg/admission/plugin/policy/validating/dispatcher.go`.
+const DENIALS: [(&str, &str); 2] = [
+    ("admission webhook \"", "\" denied the request"),
+    // With or without "with binding 'NAME'".
+    ("ValidatingAdmissionPolicy '", "' denied request: "),
+];
+/// End of the words before a policy's denial: `RESOURCE "NAME" is forbidden: `.
+const FORBIDDEN: &str = " is forbidden: ";
+
+/// Returns whether a webhook or policy of admission denied the request.
+///
+/// Only the words tell: a webhook chooses the code and the causes of its denial. No reply begins with words
+/// that a caller has chosen.
+pub fn is_admission_denial(status: &Status) -> bool {
+    let message = status.message.as_str();
+    let after_object = message.split_once(FORBIDDEN).map(|(_, reason)| reason);
+    [Some(message), after_object].into_iter().flatten().any(|words| {
+        DENIALS.iter().any(|(begin, end)| words.strip_prefix(begin).is_some_and(|rest| rest.contains(end)))
+    })
+}
+
 /// Failure of a request for an evacuation.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
@@ -81,12 +106,13 @@ impl RequestError {
         causes(self.status()?).iter().find(|cause| cause.reason == reason)
     }
 
+    /// The reply of the API itself: a denial by admission says nothing about the object.
     fn status(&self) -> Option<&Status> {
         let Self::Api { source, .. } = self else {
             return None;
         };
         match source.as_ref() {
-            kube::Error::Api(status) => Some(status),
+            kube::Error::Api(status) if !is_admission_denial(status) => Some(status),
             _ => None,
         }
     }
@@ -125,6 +151,59 @@ impl RespondError {
                 matches!(source.as_ref(), kube::Error::Api(status) if status.code == 422)
             }
             Self::Closed { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(code: u16, message: &str) -> RequestError {
+        let status = Status::failure(message, "x").with_code(code);
+        RequestError::Api {
+            action: "joining evacuation",
+            namespace: "shop".to_owned(),
+            name: "a".to_owned(),
+            source: Box::new(kube::Error::Api(status.boxed())),
+        }
+    }
+
+    #[test]
+    fn a_denial_by_admission_is_known_by_its_words() {
+        for (message, expected) in [
+            ("admission webhook \"a.b.c\" denied the request: not today", true),
+            ("admission webhook \"a.b.c\" denied the request without explanation", true),
+            ("admission webhook \"a.b.c\" denied the request: pods \"b\" is forbidden: no", true),
+            (
+                "evacuations.evacuation.dev \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with \
+                 binding 'b' denied request: not today",
+                true,
+            ),
+            (
+                "evacuations.evacuation.dev \"Unknown\" is forbidden: ValidatingAdmissionPolicy 'p' \
+                 denied request: failed to configure policy",
+                true,
+            ),
+            ("evacuations.evacuation.dev \"a\" is forbidden: exceeded quota: q", false),
+            ("evacuations.evacuation.dev \"a\" not found", false),
+            ("Internal error occurred: failed calling webhook \"a.b.c\": timed out", false),
+            ("admission webhook \"a.b.c\" is slow", false),
+            ("message: Invalid value: \"admission webhook \\\"a\\\" denied the request\"", false),
+            ("", false),
+        ] {
+            let status = Status::failure(message, "x");
+            assert_eq!(is_admission_denial(&status), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_denial_says_nothing_about_the_object_whatever_its_code() {
+        for (code, lost_turn, over) in [(404, false, true), (409, true, false)] {
+            let own = failed(code, "x");
+            assert_eq!((own.is_lost_turn(), own.is_over()), (lost_turn, over), "{code}");
+            let denied = failed(code, "admission webhook \"a.b.c\" denied the request: not today");
+            assert!(!denied.is_lost_turn() && !denied.is_over(), "{code}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use evacuation_api::{Evacuation, LIMIT_CAUSES, PodTarget, Requester as Entry};
-use evacuation_client::{RequestError, Requester};
+use evacuation_client::{RequestError, Requester, is_admission_denial};
 use kube::{Api, Client, api::PostParams, core::Status};
 use moka::future::Cache;
 
@@ -107,7 +107,11 @@ impl Asker {
             return Ok(false);
         }
         match api.replace(name, &PostParams::default(), &evacuation).await {
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
+            Err(kube::Error::Api(status))
+                if matches!(status.code, 404 | 409) && !is_admission_denial(&status) =>
+            {
+                Ok(false)
+            }
             written => written.map(|_| true).map_err(of_call),
         }
     }
@@ -150,10 +154,12 @@ fn of_call(error: kube::Error) -> AskError {
     }
 }
 
-/// Returns true for a reply by which the evacuation API rejects the request itself. A missing API (404) and a
-/// busy one (429) do not answer.
+/// Returns true for a reply by which the evacuation API rejects the request itself, or a webhook or policy of
+/// its admission, which may choose any code. A missing API (404) and a busy one (429) do not answer.
+///
+/// A webhook or policy that others control can therefore hold up calls, but let none pass.
 fn is_rejection(status: &Status) -> bool {
-    matches!(status.code, 400 | 403 | 409 | 413 | 422)
+    matches!(status.code, 400 | 403 | 409 | 413 | 422) || is_admission_denial(status)
 }
 
 #[cfg(test)]
@@ -166,6 +172,43 @@ mod tests {
         let causes: Vec<_> = cause.into_iter().map(|reason| json!({"reason": reason})).collect();
         serde_json::from_value(json!({"code": code, "message": message, "details": {"causes": causes}}))
             .unwrap()
+    }
+
+    #[test]
+    fn a_denial_by_admission_is_a_rejection_whatever_its_code() {
+        let webhook = "admission webhook \"a.b.c\" denied the request: not today";
+        let policy = "evacuations.evacuation.dev \"db-0-x\" is forbidden: ValidatingAdmissionPolicy 'p' with \
+                      binding 'p' denied request: not today";
+        for (code, message, rejected) in [
+            (400, webhook, true),
+            (401, webhook, true),
+            (401, policy, true),
+            (403, policy, true),
+            (404, webhook, true),
+            (409, webhook, true),
+            (429, webhook, true),
+            (500, webhook, true),
+            (503, webhook, true),
+            (422, "metadata.generateName: Invalid value", true),
+            (401, "Unauthorized", false),
+            (404, "the server could not find the requested resource", false),
+            (429, "too many requests", false),
+            (500, "Internal error occurred: failed calling webhook \"a.b.c\": timed out", false),
+            (503, "the server is currently unable to handle the request", false),
+        ] {
+            let error = || kube::Error::Api(status(code, None, message).boxed());
+            let create = RequestError::Api {
+                action: "creating an evacuation of pod",
+                namespace: "shop".to_owned(),
+                name: "db-0".to_owned(),
+                source: Box::new(error()),
+            };
+            for found in [classify(create), of_call(error())] {
+                let is_rejected = matches!(&found, AskError::Rejected(words) if words == message);
+                assert_eq!(is_rejected, rejected, "{code} {message}: {found:?}");
+                assert_eq!(matches!(found, AskError::Unavailable(_)), !rejected, "{code} {message}");
+            }
+        }
     }
 
     #[test]

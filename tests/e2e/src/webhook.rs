@@ -1,4 +1,4 @@
-//! An admission webhook that denies evictions.
+//! An admission webhook that denies evictions, or the questions to apps.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -8,6 +8,7 @@
 
 use actix_web::{App, HttpResponse, HttpServer, web};
 use controlplane::{eventually, free_port};
+use evacuation_client::Requester;
 use k8s_openapi::{ByteString, api::admissionregistration::v1::ValidatingWebhookConfiguration};
 use kube::{
     Api,
@@ -19,9 +20,15 @@ use rustls::{
 };
 use serde_json::{Value, json};
 
-use crate::{Scene, scene::PATIENCE};
+use crate::{
+    Scene,
+    scene::{ASKER, PATIENCE},
+};
 
-/// A webhook that denies the evictions of one scene's namespace.
+/// Reason of its denials.
+const FREEZE: &str = "the freeze lasts until Monday";
+
+/// A webhook that denies the evictions, or the Evacuations, of one scene's namespace.
 pub struct DenyingWebhook {
     api: Api<ValidatingWebhookConfiguration>,
     name: String,
@@ -35,10 +42,31 @@ impl std::fmt::Debug for DenyingWebhook {
 }
 
 impl DenyingWebhook {
-    /// Starts it, and waits until the kube-apiserver asks it about that pod.
+    /// Starts one that denies evictions, and waits until the kube-apiserver asks it about that pod.
     pub async fn start(scene: &Scene, pod: &str) -> Self {
+        let webhook = Self::serve(scene, "", "pods/eviction", 403).await;
+        let pods = scene.pods.api();
+        let post_options = PostParams { dry_run: true, ..PostParams::default() };
+        let params = EvictParams { post_options, ..EvictParams::default() };
+        denied(|| async { pods.evict(pod, &params).await.map(drop) }).await;
+        webhook
+    }
+
+    /// Starts one that denies Evacuations with that code, and waits until the evacuation API asks it about
+    /// that pod.
+    pub async fn of_questions(scene: &Scene, pod: &str, code: u16) -> Self {
+        let webhook = Self::serve(scene, "evacuation.dev", "evacuations", code).await;
+        let api = scene.evacuations();
+        let question = Requester::new(scene.admin(), ASKER).manifest(scene.namespace(), pod);
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        denied(|| async { api.create(&dry, &question).await.map(drop) }).await;
+        webhook
+    }
+
+    async fn serve(scene: &Scene, group: &str, resource: &str, code: u16) -> Self {
         let port = free_port().unwrap();
-        let server = HttpServer::new(|| App::new().route("/", web::post().to(deny)))
+        let app = move || App::new().app_data(web::Data::new(code)).route("/", web::post().to(deny));
+        let server = HttpServer::new(app)
             .workers(1)
             .disable_signals()
             .shutdown_timeout(0)
@@ -59,9 +87,9 @@ impl DenyingWebhook {
                 },
                 "rules": [{
                     "operations": ["CREATE"],
-                    "apiGroups": [""],
-                    "apiVersions": ["v1"],
-                    "resources": ["pods/eviction"],
+                    "apiGroups": [group],
+                    "apiVersions": ["*"],
+                    "resources": [resource],
                 }],
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "failurePolicy": "Fail",
@@ -72,28 +100,12 @@ impl DenyingWebhook {
         let api: Api<ValidatingWebhookConfiguration> = Api::all(scene.admin());
         let configuration = serde_json::from_value(configuration).unwrap();
         api.create(&PostParams::default(), &configuration).await.unwrap();
-        let webhook = Self { api, name, server: handle };
-        webhook.is_asked(scene, pod).await;
-        webhook
+        Self { api, name, server: handle }
     }
 
     /// Name of its configuration.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Waits until a dry run of an eviction is refused.
-    async fn is_asked(&self, scene: &Scene, pod: &str) {
-        let pods = scene.pods.api();
-        let post_options = PostParams { dry_run: true, ..PostParams::default() };
-        let params = EvictParams { post_options, ..EvictParams::default() };
-        let refused = eventually(PATIENCE, "the webhook is asked", || async {
-            match pods.evict(pod, &params).await {
-                Err(kube::Error::Api(status)) if status.message.contains("deny.test") => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
-        });
-        refused.await.unwrap();
     }
 
     /// Removes its configuration, if that is there, and stops it.
@@ -106,8 +118,19 @@ impl DenyingWebhook {
     }
 }
 
-async fn deny(review: web::Json<Value>) -> HttpResponse {
-    let status = json!({"code": 403, "message": "the freeze lasts until Monday"});
+/// Waits until a dry run is denied.
+async fn denied<F: Future<Output = kube::Result<()>>>(dry_run: impl Fn() -> F) {
+    let asked = eventually(PATIENCE, "the webhook is asked", || async {
+        match dry_run().await {
+            Err(kube::Error::Api(status)) if status.message.contains(FREEZE) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    asked.await.unwrap();
+}
+
+async fn deny(code: web::Data<u16>, review: web::Json<Value>) -> HttpResponse {
+    let status = json!({"code": **code, "message": FREEZE});
     HttpResponse::Ok().json(json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

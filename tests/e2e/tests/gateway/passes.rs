@@ -2,7 +2,7 @@
 
 use controlplane::eventually;
 use evacuation_e2e::{
-    PodSpec,
+    DenyingWebhook, PodSpec,
     scene::{PATIENCE, refused_saying},
 };
 use k8s_openapi::api::core::v1::{Namespace, Pod};
@@ -119,4 +119,24 @@ async fn a_collection_of_pods_is_deleted_pod_by_pod() {
     refused_saying(collected, 429, "responder self was asked");
     assert!(stage.stays(&pod).await);
     stage.evacuation_of("app").await;
+}
+
+/// A webhook may deny with a code by which an API server also says that it does not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_a_webhook_denies_holds_the_call_and_is_named_and_counted() {
+    let stage = Stage::new("denied").await;
+    for (name, code) in [("missing", 404), ("busy", 503)] {
+        let pod = stage.app_pod(name, PodSpec::watching()).await;
+        let webhook = DenyingWebhook::of_questions(&stage, name, code).await;
+        let before = stage.gateway().count("questions_rejected", &[]).await.unwrap();
+        let evicted = stage.pods.api().evict(name, &EvictParams::default()).await;
+        let held = refused_saying(evicted, 429, "rejects the question to its app");
+        assert!(held.message.contains("the freeze lasts until Monday"), "{code}: {held:?}");
+        assert!(stage.gateway().count("questions_rejected", &[]).await.unwrap() > before, "{code}");
+        let said = stage.event("Pod", name, "QuestionRejected").await;
+        assert!(said.contains("the freeze lasts until Monday"), "{code}: {said}");
+        assert!(stage.stays(&pod).await, "{code}");
+        assert!(stage.all_evacuations().await.is_empty(), "{code}");
+        webhook.stop().await;
+    }
 }
