@@ -118,7 +118,8 @@ impl RequestError {
     }
 }
 
-fn causes(status: &Status) -> &[StatusCause] {
+/// The causes that a reply names.
+pub(crate) fn causes(status: &Status) -> &[StatusCause] {
     status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default()
 }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use evacuation_api::{EvacuationResponse, EvacuationResponseSpec, EvacuationResponseStatus};
-use kube::{Api, api::PostParams};
+use kube::{Api, api::PostParams, core::Status};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{RespondError, backoff::Retry, error_chain, source::Source};
+use crate::{RespondError, backoff::Retry, error::causes, error_chain, source::Source};
 
 /// Timeout of one post.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -60,20 +60,25 @@ impl<S: Source> Poster<S> {
     }
 }
 
-/// Returns whether another try can help, that long after the first one.
-fn transient(error: &kube::Error, after: Duration) -> bool {
+/// Returns whether another try can help to answer the Evacuation of that name, that long after the first one.
+fn transient(error: &kube::Error, name: &str, after: Duration) -> bool {
     match error {
         kube::Error::Api(status) => match status.code {
             401 | 403 => after < STRANGER_PATIENCE,
+            // While the API is not registered, the kube-apiserver finds its path and not the object missing.
+            404 => status.details.as_ref().is_none_or(|details| details.name != name),
+            // Every conflict with the question has a cause; others kept changing the object.
+            409 if causes(status).is_empty() => true,
+            408 | 429 => true,
             501 => false,
-            code => code == 429 || code >= 500 || retry_asked(status),
+            code => code >= 500 || retry_asked(status),
         },
         _ => true,
     }
 }
 
 /// Returns whether the server named a time to try again.
-fn retry_asked(status: &kube::core::Status) -> bool {
+fn retry_asked(status: &Status) -> bool {
     status.details.as_ref().is_some_and(|details| details.retry_after_seconds > 0)
 }
 
@@ -98,7 +103,7 @@ impl<S: Source> Post for Poster<S> {
                 () = until.closed.cancelled() => return Err(closed_error()),
                 result = tokio::time::timeout(POST_TIMEOUT, call) => match result {
                     Ok(Ok(recorded)) => return Ok(recorded.status.unwrap_or_default()),
-                    Ok(Err(error)) if !transient(&error, begun.elapsed()) => {
+                    Ok(Err(error)) if !transient(&error, &self.name, begun.elapsed()) => {
                         let source = Box::new(error);
                         return Err(RespondError::Refused { evacuation: self.evacuation(), source });
                     }
@@ -120,24 +125,41 @@ impl<S: Source> Post for Poster<S> {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
+    use serde_json::json;
 
     use super::*;
     use crate::testing::replying;
 
     #[test]
     fn only_failures_that_pass_by_themselves_are_tried_again() {
-        for (code, expected) in
-            [(400, false), (404, false), (409, false), (422, false), (429, true), (500, true), (503, true)]
-        {
-            let error = kube::Error::Api(Box::new(Status::failure("x", "y").with_code(code)));
-            assert_eq!(transient(&error, Duration::ZERO), expected, "{code}");
+        let ours = json!([{"reason": "ResponderNotActive"}]);
+        for (code, details, expected) in [
+            (400, json!({}), false),
+            (404, json!({"name": "a"}), false),
+            (404, json!({"name": "shop", "kind": "namespaces"}), true),
+            (404, json!({}), true),
+            (404, json!(null), true),
+            (408, json!({}), true),
+            (409, json!({"name": "a", "causes": ours}), false),
+            (409, json!({"name": "a", "causes": ours, "retryAfterSeconds": 1}), true),
+            (409, json!({"name": "a"}), true),
+            (409, json!(null), true),
+            (410, json!({}), false),
+            (422, json!({}), false),
+            (429, json!({}), true),
+            (500, json!({}), true),
+            (501, json!({}), false),
+            (503, json!({}), true),
+        ] {
+            let status = json!({"kind": "Status", "status": "Failure", "code": code, "details": details});
+            let error = kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
+            assert_eq!(transient(&error, "a", Duration::ZERO), expected, "{code} {details}");
         }
     }
 
     /// Posts to an API that replies so, one reply after another and the last one for ever.
     async fn post(replies: &'static [(u16, &'static str)]) -> Result<EvacuationResponseStatus, RespondError> {
-        let evacuation: evacuation_api::Evacuation = serde_json::from_value(serde_json::json!({
+        let evacuation: evacuation_api::Evacuation = serde_json::from_value(json!({
             "metadata": {"name": "a", "namespace": "shop", "uid": "1"},
             "spec": {"target": {"pod": {"name": "db-0"}}},
         }))
@@ -155,6 +177,22 @@ mod tests {
     async fn an_answer_outlives_an_api_that_does_not_know_the_app_yet() {
         let recorded = post(&[(403, FORBIDDEN), (401, FORBIDDEN), (403, FORBIDDEN), (201, TAKEN)]).await;
         assert_eq!(recorded.unwrap().granted_seconds, Some(7));
+    }
+
+    const GONE: &str =
+        r#"{"kind":"Status","status":"Failure","code":404,"reason":"NotFound","details":{"name":"a"}}"#;
+    const UNREGISTERED: &str = r#"{"kind":"Status","status":"Failure","code":404,"reason":"NotFound",
+        "message":"the server could not find the requested resource","details":{}}"#;
+    const LOST_TURN: &str =
+        r#"{"kind":"Status","status":"Failure","code":409,"reason":"Conflict","details":{"name":"a"}}"#;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_outlives_an_api_that_is_not_registered_and_ends_with_its_evacuation() {
+        let replies: &'static [_] =
+            &[(404, "404 page not found"), (404, UNREGISTERED), (408, ""), (409, LOST_TURN), (201, TAKEN)];
+        assert_eq!(post(replies).await.unwrap().granted_seconds, Some(7));
+        let refused = post(&[(404, UNREGISTERED), (404, GONE), (201, TAKEN)]).await;
+        assert!(matches!(refused, Err(RespondError::Refused { .. })), "{refused:?}");
     }
 
     #[tokio::test(start_paused = true)]
