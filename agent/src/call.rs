@@ -3,7 +3,7 @@
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use bytes::Bytes;
-use http::{Request, Uri, header};
+use http::{Request, Uri, header, response::Parts};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -70,6 +70,34 @@ enum CallError {
     Request(#[from] http::Error),
     #[error("answers more than {MAX_REPLY} bytes, or not to the end")]
     Body,
+    #[error("took longer than {0}")]
+    Late(humantime::FormattedDuration),
+}
+
+/// A reply, as much of it as has arrived.
+#[derive(Default)]
+struct Received {
+    head: Option<Parts>,
+    body: Vec<u8>,
+}
+
+impl Received {
+    /// Returns the verdict of a call that ended so.
+    ///
+    /// A code that keeps the pod counts without the rest of its reply, which is only a message. One that lets
+    /// it go needs the end: the app can write it when its work is done.
+    fn verdict(self, ended: Result<(), CallError>) -> Result<Verdict, CallError> {
+        let Some(head) = self.head else {
+            ended?;
+            return Err(CallError::Body);
+        };
+        let text = String::from_utf8_lossy(&self.body);
+        let verdict = Verdict::of_reply(head.status, &head.headers, &text);
+        if matches!(verdict, Verdict::Accept { .. }) {
+            ended?;
+        }
+        Ok(verdict)
+    }
 }
 
 /// Posts the context to the URL, and waits for the reply until `stop` is cancelled or the limit is reached.
@@ -80,19 +108,18 @@ pub(crate) async fn call(
     stop: &CancellationToken,
 ) -> Verdict {
     let failure = |message: String| Verdict::Failure { message };
-    tokio::select! {
-        verdict = post(url, context) => {
-            verdict.unwrap_or_else(|error| failure(format!("{url:?} {error}")))
-        }
-        () = stop.cancelled() => failure(format!("the call of {url:?} was stopped")),
+    let mut received = Received::default();
+    let ended = tokio::select! {
+        ended = post(url, context, &mut received) => ended,
+        () = stop.cancelled() => return failure(format!("the call of {url:?} was stopped")),
         () = tokio::time::sleep(bounds.limit) => {
-            let limit = humantime::format_duration(bounds.limit);
-            failure(format!("{url:?} took longer than {limit}"))
+            Err(CallError::Late(humantime::format_duration(bounds.limit)))
         }
-    }
+    };
+    received.verdict(ended).unwrap_or_else(|error| failure(format!("{url:?} {error}")))
 }
 
-async fn post(url: &LocalUrl, context: &Context) -> Result<Verdict, CallError> {
+async fn post(url: &LocalUrl, context: &Context, received: &mut Received) -> Result<(), CallError> {
     let stream = TcpStream::connect((url.host.as_str(), url.port)).await?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let path = url.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
@@ -103,16 +130,20 @@ async fn post(url: &LocalUrl, context: &Context) -> Result<Verdict, CallError> {
         .header(header::CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::from(body)))?;
     let exchange = async {
-        let reply = sender.send_request(request).await?;
-        let (head, body) = reply.into_parts();
-        let body = Limited::new(body, MAX_REPLY).collect().await;
-        let body = body.map_err(|_| CallError::Body)?.to_bytes();
-        let text = String::from_utf8_lossy(&body);
-        Ok(Verdict::of_reply(head.status, &head.headers, &text))
+        let (head, body) = sender.send_request(request).await?.into_parts();
+        received.head = Some(head);
+        let mut body = Limited::new(body, MAX_REPLY);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| CallError::Body)?;
+            if let Some(data) = frame.data_ref() {
+                received.body.extend_from_slice(data);
+            }
+        }
+        Ok(())
     };
     tokio::pin!(exchange);
     tokio::select! {
-        verdict = &mut exchange => verdict,
+        ended = &mut exchange => ended,
         // After the end of the connection the exchange returns its error.
         _ = connection => exchange.await,
     }
@@ -176,6 +207,50 @@ mod tests {
         assert_eq!(verdict, Verdict::Delay { time, message });
         assert!(request.starts_with("POST /drain?fast=1 HTTP/1.1\r\nhost: 127.0.0.1:"), "{request}");
         assert!(request.ends_with(r#"{"event":"PreStop"}"#), "{request}");
+    }
+
+    #[tokio::test]
+    async fn a_code_that_keeps_the_pod_counts_whatever_its_body_lacks() {
+        let refuse = |message: &str| Verdict::Refuse { message: message.into(), retry_after: None };
+        let delay = |seconds, message: &str| Verdict::Delay {
+            time: Duration::from_secs(seconds),
+            message: message.into(),
+        };
+        let failure = Verdict::Failure { message: "the URL answered 500 Internal Server Error".into() };
+        for (reply, expected) in [
+            ("409 Conflict\r\nContent-Length: 100\r\n\r\na backup runs", refuse("a backup runs")),
+            ("409 Conflict\r\nContent-Length: 100\r\n\r\n", refuse("409 Conflict")),
+            ("409 Conflict\r\nTransfer-Encoding: chunked\r\n\r\nno number\r\n", refuse("409 Conflict")),
+            (
+                "409 Conflict\r\nTransfer-Encoding: chunked\r\n\r\nd\r\na backup runs\r\n",
+                refuse("a backup runs"),
+            ),
+            ("202 Accepted\r\nRetry-After: 7\r\nContent-Length: 9\r\n\r\n", delay(7, "")),
+            ("202 Accepted\r\nContent-Length: 90\r\n\r\n3 jobs left", delay(30, "3 jobs left")),
+            ("503 Busy\r\nRetry-After: 60\r\nContent-Length: 9\r\n\r\n", delay(60, "")),
+            ("500 Oops\r\nContent-Length: 9\r\n\r\n", failure),
+        ] {
+            let (verdict, _) = call_one(format!("HTTP/1.1 {reply}").as_bytes()).await;
+            assert_eq!(verdict, expected, "{reply:?}");
+        }
+        let long = format!("HTTP/1.1 409 Conflict\r\nContent-Length: 100000\r\n\r\n{}", "x".repeat(100_000));
+        let (verdict, _) = call_one(long.as_bytes()).await;
+        assert!(matches!(verdict, Verdict::Refuse { .. }), "{verdict:?}");
+        // The work of a reply that lets the pod go may not be done.
+        let (verdict, _) = call_one(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\ndone").await;
+        assert!(matches!(verdict, Verdict::Failure { .. }), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_body_that_does_not_end_in_time_takes_no_refusal_back() {
+        for (code, refused) in [(409_u16, true), (200, false)] {
+            let (head, ()) = http::Response::builder().status(code).body(()).unwrap().into_parts();
+            let received = Received { head: Some(head), body: b"3 jobs".to_vec() };
+            let late = Err(CallError::Late(humantime::format_duration(BOUNDS.limit)));
+            let verdict = received.verdict(late);
+            assert_eq!(matches!(verdict, Ok(Verdict::Refuse { .. })), refused, "{code}: {verdict:?}");
+            assert_eq!(matches!(verdict, Err(CallError::Late(_))), !refused, "{code}: {verdict:?}");
+        }
     }
 
     #[tokio::test]
