@@ -5,6 +5,7 @@ use std::{fmt, net::IpAddr, str::FromStr};
 use bytes::Bytes;
 use http::{Request, Uri, header, response::Parts};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -121,7 +122,12 @@ pub(crate) async fn call(
 
 async fn post(url: &LocalUrl, context: &Context, received: &mut Received) -> Result<(), CallError> {
     let stream = TcpStream::connect((url.host.as_str(), url.port)).await?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let (mut sender, connection) = http1::Builder::new()
+        // A header that is not valid does not cost the app its answer.
+        .ignore_invalid_headers_in_responses(true)
+        .allow_spaces_after_header_name_in_responses(true)
+        .handshake(TokioIo::new(stream))
+        .await?;
     let path = url.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     let host = url.uri.authority().map_or("localhost", http::uri::Authority::as_str);
     let body = serde_json::to_vec(context).unwrap_or_default();
@@ -239,6 +245,17 @@ mod tests {
         // The work of a reply that lets the pod go may not be done.
         let (verdict, _) = call_one(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\ndone").await;
         assert!(matches!(verdict, Verdict::Failure { .. }), "{verdict:?}");
+    }
+
+    #[tokio::test]
+    async fn a_header_that_is_not_valid_costs_no_answer() {
+        for header in ["X-Took : 3 ms", "no header", ": 3 ms", "X-Zeit-f\u{fc}r: 3 ms", "X-Took: 3\u{1} ms"] {
+            let reply =
+                format!("HTTP/1.1 409 Conflict\r\n{header}\r\nContent-Length: 13\r\n\r\na backup runs");
+            let (verdict, _) = call_one(reply.as_bytes()).await;
+            let message = "a backup runs".to_owned();
+            assert_eq!(verdict, Verdict::Refuse { message, retry_after: None }, "{header:?}");
+        }
     }
 
     #[test]

@@ -69,7 +69,8 @@ fn transient(error: &kube::Error, name: &str, after: Duration) -> bool {
             404 => status.details.as_ref().is_none_or(|details| details.name != name),
             // Every conflict with the question has a cause; others kept changing the object.
             409 if causes(status).is_empty() => true,
-            408 | 429 => true,
+            // JSON of another program, such as a proxy before the kube-apiserver, has no code.
+            0 | 408 | 429 => true,
             501 => false,
             code => code >= 500 || retry_asked(status),
         },
@@ -134,6 +135,7 @@ mod tests {
     fn only_failures_that_pass_by_themselves_are_tried_again() {
         let ours = json!([{"reason": "ResponderNotActive"}]);
         for (code, details, expected) in [
+            (0, json!({}), true),
             (400, json!({}), false),
             (404, json!({"name": "a"}), false),
             (404, json!({"name": "shop", "kind": "namespaces"}), true),
@@ -193,6 +195,12 @@ mod tests {
         assert_eq!(post(replies).await.unwrap().granted_seconds, Some(7));
         let refused = post(&[(404, UNREGISTERED), (404, GONE), (201, TAKEN)]).await;
         assert!(matches!(refused, Err(RespondError::Refused { .. })), "{refused:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_outlives_a_proxy_that_fails_in_json_of_its_own() {
+        let recorded = post(&[(502, r#"{"error":"no healthy upstream"}"#), (201, TAKEN)]).await;
+        assert_eq!(recorded.unwrap().granted_seconds, Some(7));
     }
 
     #[tokio::test(start_paused = true)]
