@@ -1,29 +1,45 @@
 //! The documents of a text.
 
-use machinery_merge::{DecodeError, Parsed, parse_json, parse_yaml};
+use machinery_merge::{DecodeError, Parsed, parse_json, parse_manifest};
 use serde::de::IgnoredAny;
+
+/// Maximum length of a line in an error, in characters.
+const MAX_LINE: usize = 40;
 
 /// Reads each document of a text: YAML documents with lines of `---` between them, and JSON objects in a
 /// row, with or without space between them.
 pub(crate) fn documents(text: &str) -> impl Iterator<Item = Result<Parsed, DecodeError>> {
-    split(text).into_iter().flat_map(parse)
+    let parts = split(text).into_iter();
+    parts.flat_map(|part| part.map_or_else(|error| vec![Err(error)], parse))
 }
 
-/// Splits at lines that begin with `---`. A block of text inside of a document is indented and has none, and
-/// a string of JSON has no lines.
-fn split(text: &str) -> Vec<&str> {
-    let mut documents = Vec::new();
+/// Splits at lines that begin with `---`, as kubectl does: a comment may follow. A block of text inside of a
+/// document is indented and has none, and a string of JSON has no lines.
+fn split(text: &str) -> Vec<Result<&str, DecodeError>> {
+    let mut parts = Vec::new();
     let (mut start, mut position) = (0, 0);
     for line in text.split_inclusive('\n') {
-        if line.trim_end() == "---" || line.starts_with("--- ") {
-            documents.push((start, position));
-            start = position;
+        let end = position + line.len();
+        if let Some(rest) = line.strip_prefix("---") {
+            let is_first = start == position;
+            // The parser reads the line that begins a document, and needs a space in front of a comment.
+            let is_comment = rest.trim().starts_with('#') && !(is_first && rest.starts_with('#'));
+            let is_separator = is_comment || rest.trim().is_empty();
+            if !(is_first && is_separator) {
+                parts.extend(text.get(start..position).map(Ok));
+                start = end;
+            }
+            if !is_separator {
+                let shown: String = line.trim_end().chars().take(MAX_LINE).collect();
+                let message = format!("{shown:?} is no separator: only a comment may follow its dashes");
+                parts.push(Err(DecodeError::Malformed { message }));
+            }
         }
-        position += line.len();
+        position = end;
     }
-    documents.push((start, position));
-    let texts = documents.into_iter().filter_map(|(start, end)| text.get(start..end));
-    texts.filter(|text| has_content(text)).collect()
+    parts.extend(text.get(start..).map(Ok));
+    parts.retain(|part| part.as_ref().map_or(true, |text| has_content(text)));
+    parts
 }
 
 fn has_content(document: &str) -> bool {
@@ -38,7 +54,7 @@ fn has_content(document: &str) -> bool {
 fn parse(part: &str) -> Vec<Result<Parsed, DecodeError>> {
     let body = part.strip_prefix("---").unwrap_or(part);
     if !body.trim_start().starts_with('{') {
-        return vec![parse_yaml(part.as_bytes())];
+        return vec![parse_manifest(part.as_bytes())];
     }
     let mut values = serde_json::Deserializer::from_str(body).into_iter::<IgnoredAny>();
     let (mut documents, mut start) = (Vec::new(), 0);
@@ -50,7 +66,7 @@ fn parse(part: &str) -> Vec<Result<Parsed, DecodeError>> {
                 start = end;
             }
             // A mapping of YAML begins with a brace, too.
-            Err(error) => match parse_yaml(part.as_bytes()) {
+            Err(error) => match parse_manifest(part.as_bytes()) {
                 Ok(whole) => return vec![Ok(whole)],
                 Err(_) => documents.push(Err(DecodeError::Malformed { message: error.to_string() })),
             },
@@ -73,12 +89,38 @@ mod tests {
             ("a: |\n  one\n  ---\n  two\n", 1),
             ("a: 1\r\n---\r\nb: 2\r\n", 2),
             ("--- # first\na: 1\n", 1),
+            ("a: 1\n---  \t\nb: 2\n", 2),
+            ("a: 1\n--- # second\nb: 2\n", 2),
+            ("a: 1\n---#second\nb: 2\n", 2),
+            ("a: 1\n---\t#second\r\nb: 2\n", 2),
+            ("# none\n---#first\na: 1\n---#none\n", 1),
+            ("{\"a\": 1}\n---#second\n{\"b\": 2}", 2),
+            ("---\n---\na: 1\n---", 1),
             ("{\"a\": 1}", 1),
             ("%YAML 1.2\n---\na: 1\n", 1),
         ] {
             let documents: Vec<_> = documents(text).map(Result::unwrap).collect();
             assert_eq!(documents.len(), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_separator_that_kubectl_does_not_read_is_an_error_and_the_documents_around_it_are_read() {
+        for (text, expected) in [
+            ("a: 1\n--- b: 2\nc: 3\n", "\"--- b: 2\" is no separator"),
+            ("a: 1\n----\nc: 3\n", "\"----\" is no separator"),
+            ("a: 1\n---\n---#twice\nc: 3\n", "\"---#twice\" is no separator"),
+        ] {
+            let found: Vec<_> = documents(text).collect();
+            let [Ok(first), Err(error), Ok(last)] = found.as_slice() else { panic!("{text}: {found:?}") };
+            assert_eq!(
+                (&first.value, &last.value),
+                (&serde_json::json!({"a": 1}), &serde_json::json!({"c": 3}))
+            );
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+        let found: Vec<_> = documents("---#first\na: 1\n").collect();
+        assert!(matches!(found.as_slice(), [Err(_), Ok(_)]), "{found:?}");
     }
 
     #[test]

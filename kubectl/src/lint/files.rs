@@ -1,20 +1,19 @@
 //! Inputs of the check: the files and folders that the flags name.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, FileType},
     io,
     path::{Path, PathBuf},
 };
 
 use super::{
-    hindrance::{KUSTOMIZATIONS, of_chart, of_kustomization},
+    hindrance::{KUSTOMIZATIONS, SUBCHARTS, of_chart, of_kustomization, patches_of},
     tool::{Tool, Tools},
 };
 
 /// Description of a Helm chart, and folder of its templates.
 const CHART: [&str; 2] = ["Chart.yaml", "templates"];
-/// Folder of the charts that a chart depends on. Helm renders them with it.
-const SUBCHARTS: &str = "charts";
 
 /// Directory that cannot be listed.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +44,8 @@ pub(super) fn inputs(named: &[PathBuf], recursive: bool, tools: &Tools) -> Resul
     for path in named {
         if path.is_dir() {
             let root = path.canonicalize().map_err(|source| listing(path, source))?;
-            Walk { root: &root, recursive, tools, inputs: &mut inputs }.add(path)?;
+            let patches = BTreeMap::new();
+            Walk { root: &root, recursive, tools, patches, inputs: &mut inputs }.add(path)?;
         } else {
             inputs.push(Input::Named(path.clone()));
         }
@@ -63,6 +63,9 @@ struct Walk<'a> {
     root: &'a Path,
     recursive: bool,
     tools: &'a Tools,
+    /// Patches of the kustomizations so far, without links, and whether the kustomization is rendered with
+    /// them. A kustomization reads no file outside of its folder, so it is walked before its patches.
+    patches: BTreeMap<PathBuf, bool>,
     inputs: &'a mut Vec<Input>,
 }
 
@@ -77,6 +80,7 @@ impl Walk<'_> {
             let tool = self.tools.kustomize.as_ref().ok_or("kustomize is not on the PATH");
             let tool = tool.and_then(|tool| of_kustomization(directory).map_or(Ok(tool), Err));
             is_rendered |= self.add_rendered(directory, name, tool);
+            self.patches.extend(patches_of(directory).into_iter().map(|patch| (patch, is_rendered)));
         }
         let mut is_chart_rendered = false;
         if is_chart {
@@ -124,10 +128,24 @@ impl Walk<'_> {
                 return;
             }
         }
+        if let Some(is_rendered) = self.patch(path) {
+            if !is_rendered {
+                self.inputs.push(Input::Left(path.to_owned(), "a patch of kustomize"));
+            }
+            return;
+        }
         // To read from a pipe or a device could last for ever. The error of a broken link is reported.
         if path.metadata().map_or(true, |metadata| metadata.is_file()) {
             self.inputs.push(Input::Found(path.to_owned()));
         }
+    }
+
+    /// Returns whether kustomize renders the patch. `None` for a file that is no patch.
+    fn patch(&self, path: &Path) -> Option<bool> {
+        if self.patches.is_empty() {
+            return None;
+        }
+        self.patches.get(&path.canonicalize().ok()?).copied()
     }
 }
 

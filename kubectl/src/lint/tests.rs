@@ -260,6 +260,34 @@ fn every_object_of_a_list_and_of_json_in_a_row_is_checked() {
 }
 
 #[test]
+fn merge_keys_are_read_as_by_kubectl_and_only_so_far_as_the_text_is_not_blown_up() {
+    let deployment = |annotations: &str| {
+        let own = "x-own: &own {gate.evacuation.dev/open: maybe, evacuation.dev/responders: '[]'}";
+        let template = format!("{{metadata: {{annotations: {annotations}}}}}");
+        let head = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}";
+        problems(&format!("{head}\n{own}\nspec: {{template: {template}}}\n"))
+    };
+    let place = "Deployment web: spec.template.metadata.annotations[gate.evacuation.dev/open]";
+    for (annotations, expected) in [
+        ("{<<: *own}", Some("\"maybe\" is neither true nor false")),
+        ("{gate.evacuation.dev/open: 'true', <<: *own}", Some("\"maybe\" is neither true nor false")),
+        ("{<<: *own, gate.evacuation.dev/open: 'true'}", None),
+        ("{<<: [{gate.evacuation.dev/open: 'false'}, *own]}", None),
+    ] {
+        let expected: Vec<_> = expected.iter().map(|problem| format!("{place}: {problem}")).collect();
+        assert_eq!(deployment(annotations), expected, "{annotations}");
+    }
+    let not_merged = deployment("{<<: text}");
+    assert!(not_merged.len() == 1 && not_merged[0].contains("merge key"), "{not_merged:?}");
+    let level = |at: usize| format!("l{at}: &l{at} [{}]\n", vec![format!("*l{}", at - 1); 9].join(","));
+    let bomb = format!("l0: &l0 {{x: y}}\n{}c: {{<<: *l8}}\n", (1..9).map(level).collect::<String>());
+    let expected = "its aliases make the document too large";
+    let found = problems(&format!("{bomb}---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\n"));
+    assert!(found.len() == 1 && found[0].starts_with("document 1: "), "{found:?}");
+    assert!(found[0].contains(expected), "{found:?}");
+}
+
+#[test]
 fn an_annotation_beside_the_same_one_of_the_template_is_no_problem() {
     let own = r#"{"evacuation.dev/responders": "[]", "gate.evacuation.dev/open": "true", "a": "b"}"#;
     let template = format!("template: {{metadata: {{annotations: {own}}}}}");

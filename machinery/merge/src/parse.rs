@@ -1,6 +1,6 @@
 //! From bytes to a value, noticing fields that are given twice.
 
-use std::{cell::Cell, fmt};
+use std::{cell::Cell, collections::BTreeSet, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -16,6 +16,13 @@ pub(crate) const MAX_FINDINGS: usize = 100;
 /// Maximum growth of a YAML document by its aliases. Without aliases no document grows more: every value
 /// takes at least one byte, and no escape of two bytes stands for more than three.
 const MAX_GROWTH: usize = 4;
+/// Maximum growth of a manifest by its aliases and merge keys.
+const MAX_MANIFEST_GROWTH: usize = 64;
+/// Size in bytes up to which a manifest may grow by more than [`MAX_GROWTH`]. A mapping takes some hundred
+/// times the memory that it counts.
+const MAX_GROWN: usize = 1024 * 1024;
+/// Key whose value is merged into the mapping around it.
+const MERGE_KEY: &str = "<<";
 /// Maximum nesting of a YAML document. The parser needs much of the stack for each level.
 const MAX_DEPTH: usize = 64;
 
@@ -36,7 +43,7 @@ pub struct Parsed {
 /// else.
 pub fn parse_json(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let parsed = parse(&mut deserializer, usize::MAX).map_err(|error| malformed(&error))?;
+    let parsed = parse(&mut deserializer, usize::MAX, false).map_err(|error| malformed(&error))?;
     deserializer.end().map_err(|error| malformed(&error))?;
     Ok(parsed)
 }
@@ -49,14 +56,39 @@ pub fn parse_json(bytes: &[u8]) -> Result<Parsed, DecodeError> {
 /// strings, when it is nested too deep, and when its aliases make it more than four times as large as it is
 /// written.
 pub fn parse_yaml(bytes: &[u8]) -> Result<Parsed, DecodeError> {
+    read_yaml(bytes, length(bytes).saturating_mul(MAX_GROWTH), false)
+}
+
+/// Reads one YAML document, which may be JSON, as kubectl reads a manifest: merge keys (`<<`) are replaced by
+/// the fields of their mappings. As in kubectl's parser, the later field of a mapping counts, and the first
+/// mapping of a list.
+///
+/// # Errors
+///
+/// [`DecodeError::Malformed`] as in [`parse_yaml`], with another limit of aliases: they make a document at
+/// most 64 times as large as it is written, and beyond 1 MiB at most four times. Also when a merge key has
+/// another value than a mapping or a list of mappings.
+pub fn parse_manifest(bytes: &[u8]) -> Result<Parsed, DecodeError> {
+    let length = length(bytes);
+    let most = length.saturating_mul(MAX_MANIFEST_GROWTH).min(MAX_GROWN);
+    read_yaml(bytes, most.max(length.saturating_mul(MAX_GROWTH)), true)
+}
+
+/// Size of a document for its limits.
+fn length(bytes: &[u8]) -> usize {
+    bytes.len().saturating_add(1)
+}
+
+fn read_yaml(bytes: &[u8], most: usize, has_merges: bool) -> Result<Parsed, DecodeError> {
     // Clients send JSON as YAML when they apply. It is read three times as fast as JSON.
     if bytes.trim_ascii_start().starts_with(b"{")
         && let Ok(parsed) = parse_json(bytes)
     {
         return Ok(parsed);
     }
-    let most = bytes.len().saturating_add(1).saturating_mul(MAX_GROWTH);
-    let parsed = with_deserializer_from_slice_with_options(bytes, yaml(), |document| parse(document, most));
+    let parsed = with_deserializer_from_slice_with_options(bytes, yaml(), |document| {
+        parse(document, most, has_merges)
+    });
     parsed.map_err(|error| malformed(&words(&error)))
 }
 
@@ -106,11 +138,40 @@ fn malformed(error: &dyn fmt::Display) -> DecodeError {
 }
 
 /// `most` bounds what is made of the document: one for each value, and the bytes of its texts.
-fn parse<'de, D: Deserializer<'de>>(deserializer: D, most: usize) -> Result<Parsed, D::Error> {
-    let mut duplicate_fields = Vec::new();
-    let value = Node { path: Path::Root, left: &Cell::new(most), duplicates: &mut duplicate_fields }
-        .deserialize(deserializer)?;
+fn parse<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    most: usize,
+    has_merges: bool,
+) -> Result<Parsed, D::Error> {
+    let (left, mut duplicate_fields) = (Cell::new(most), Vec::new());
+    let node = Node { path: Path::Root, left: &left, has_merges, duplicates: &mut duplicate_fields };
+    let value = node.deserialize(deserializer)?;
     Ok(Parsed { value, duplicate_fields })
+}
+
+/// Adds the fields of a merge key's value to those of the mapping around it. `merged` names the fields that
+/// only merge keys gave: the mapping may give them, too.
+fn merge(
+    value: Value,
+    fields: &mut Map<String, Value>,
+    merged: &mut BTreeSet<String>,
+) -> Result<(), &'static str> {
+    let items = match value {
+        Value::Array(items) => items,
+        one => vec![one],
+    };
+    // The first mapping counts, so it comes last.
+    for item in items.into_iter().rev() {
+        let Value::Object(item) = item else {
+            return Err("the value of a merge key is neither a mapping nor a list of mappings");
+        };
+        for (key, value) in item {
+            if fields.insert(key.clone(), value).is_none() {
+                merged.insert(key);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Position of the parser in the document. It lives on the stack and becomes a string only for a report.
@@ -136,6 +197,8 @@ struct Node<'a> {
     path: Path<'a>,
     /// Remaining budget.
     left: &'a Cell<usize>,
+    /// Merge keys are replaced.
+    has_merges: bool,
     duplicates: &'a mut Vec<String>,
 }
 
@@ -207,6 +270,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         while let Some(item) = access.next_element_seed(Node {
             path: Path::Index(&self.path, items.len()),
             left: self.left,
+            has_merges: self.has_merges,
             duplicates: &mut *self.duplicates,
         })? {
             items.push(item);
@@ -215,19 +279,29 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut fields = Map::new();
+        let (mut fields, mut merged) = (Map::new(), BTreeSet::new());
         while let Some(key) = access.next_key::<String>()? {
             self.spend(key.len())?;
             let path = Path::Key(&self.path, &key);
-            if fields.contains_key(&key) && self.duplicates.len() < MAX_FINDINGS {
+            let is_merge = self.has_merges && key == MERGE_KEY;
+            let is_again = !is_merge && !merged.remove(&key) && fields.contains_key(&key);
+            if is_again && self.duplicates.len() < MAX_FINDINGS {
                 let path = path.to_string();
                 if !self.duplicates.contains(&path) {
                     self.duplicates.push(path);
                 }
             }
-            let value =
-                access.next_value_seed(Node { path, left: self.left, duplicates: &mut *self.duplicates })?;
-            fields.insert(key, value);
+            let value = access.next_value_seed(Node {
+                path,
+                left: self.left,
+                has_merges: self.has_merges,
+                duplicates: &mut *self.duplicates,
+            })?;
+            if is_merge {
+                merge(value, &mut fields, &mut merged).map_err(A::Error::custom)?;
+            } else {
+                fields.insert(key, value);
+            }
         }
         Ok(Value::Object(fields))
     }

@@ -6,7 +6,8 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinery_merge::{
-    DecodeError, Decoded, Parsed, Strictness, decode, decode_parsed, decode_yaml, parse_json, parse_yaml,
+    DecodeError, Decoded, Parsed, Strictness, decode, decode_parsed, decode_yaml, parse_json, parse_manifest,
+    parse_yaml,
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -233,6 +234,55 @@ fn aliases_cannot_blow_a_document_up() {
     }
     let few = parse_yaml(b"a: &a {b: soup}\nc: *a").unwrap();
     assert_eq!(few.value, json!({"a": {"b": "soup"}, "c": {"b": "soup"}}));
+}
+
+#[test]
+fn the_merge_keys_of_a_manifest_are_replaced_as_by_kubectl() {
+    let anchors = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\n";
+    for (text, expected) in [
+        ("c: {<<: *a}", json!({"x": 1, "y": 1})),
+        ("c: {<<: *a, x: 3}", json!({"x": 3, "y": 1})),
+        // kubectl's parser goes by the order.
+        ("c: {x: 3, <<: *a}", json!({"x": 1, "y": 1})),
+        ("c: {<<: [*a, *b]}", json!({"x": 1, "y": 1, "z": 2})),
+        ("c: {<<: *a, <<: *b}", json!({"x": 1, "y": 2, "z": 2})),
+        ("c: {<<: {w: 4, <<: *a}}", json!({"w": 4, "x": 1, "y": 1})),
+        ("c: {<<: []}", json!({})),
+        ("c:\n  <<: *a\n  w: {<<: *b}", json!({"x": 1, "y": 1, "w": {"y": 2, "z": 2}})),
+    ] {
+        let parsed = parse_manifest(format!("{anchors}{text}\n").as_bytes()).unwrap();
+        assert_eq!(parsed.value["c"], expected, "{text}");
+        assert_eq!(parsed.duplicate_fields, Vec::<String>::new(), "{text}");
+    }
+    for text in ["c: {<<: 1}", "c: {<<: }", "c: {<<: [*a, 1]}", "c: {<<: text}"] {
+        let error = parse_manifest(format!("{anchors}{text}\n").as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("neither a mapping nor a list of mappings"), "{text}: {error}");
+    }
+    let twice = parse_manifest(b"a: &a {x: 1}\nc: {<<: *a, x: 2, x: 3}\n").unwrap();
+    assert_eq!((twice.value["c"]["x"].clone(), twice.duplicate_fields), (json!(3), vec!["c.x".to_owned()]));
+    // A body of a request, and JSON, have no merge keys.
+    for parsed in [parse_yaml(b"<<: {x: 1}"), parse_manifest(b"{\"<<\": {\"x\": 1}}")] {
+        assert_eq!(parsed.unwrap().value, json!({"<<": {"x": 1}}));
+    }
+}
+
+#[test]
+fn a_manifest_grows_by_its_aliases_to_a_limit() {
+    let defaults = (0..100).map(|at| format!("f{at}: text")).collect::<Vec<_>>().join(", ");
+    let manifest = |uses: usize| {
+        let items: Vec<String> = (0..uses).map(|at| format!("- {{<<: *a, name: n{at}}}\n")).collect();
+        format!("a: &a {{{defaults}}}\nc:\n{}", items.concat())
+    };
+    let parsed = parse_manifest(manifest(500).as_bytes()).unwrap();
+    assert_eq!(parsed.value["c"][499]["f99"], "text");
+    assert!(parse_yaml(manifest(500).as_bytes()).is_err(), "more than four times its size");
+    let level = |at: usize| format!("l{at}: &l{at} [{}]\n", vec![format!("*l{}", at - 1); 9].join(","));
+    let bomb = format!("l0: &l0 {{x: y}}\n{}", (1..9).map(level).collect::<String>());
+    let merged = format!("{bomb}c: {{<<: {{x: *l8}}}}\n");
+    for text in [bomb, merged, manifest(100_000)] {
+        let error = parse_manifest(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("aliases make the document too large"), "{error}");
+    }
 }
 
 #[test]

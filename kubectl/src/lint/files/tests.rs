@@ -75,6 +75,36 @@ fn a_directory_with_a_kustomization_is_rendered_or_else_read_without_it() {
 }
 
 #[test]
+fn the_patches_of_a_kustomization_are_left_out() {
+    let root = directory(&["o/kustomization.yaml", "o/web.yaml", "o/patches/web.yaml", "o/patches/db.yaml"]);
+    let patches = "patches: [{path: patches/web.yaml}]\npatchesStrategicMerge: [web.yaml]";
+    for kind in ["Kustomization", "Component"] {
+        let text = format!("kind: {kind}\n{patches}");
+        fs::write(root.path().join("o/kustomization.yaml"), text).unwrap();
+        assert_eq!(
+            listed(root.path(), "", true, &Tools::default()),
+            [
+                "not o/kustomization.yaml: kustomize is not on the PATH",
+                "o/patches/db.yaml",
+                "not o/patches/web.yaml: a patch of kustomize",
+                "not o/web.yaml: a patch of kustomize",
+            ]
+        );
+    }
+    #[cfg(unix)]
+    {
+        let component = "not o/kustomization.yaml: a component, which overlays render";
+        let patch = "not o/web.yaml: a patch of kustomize";
+        assert_eq!(listed(root.path(), "o", false, &all_tools()), [component, patch]);
+        fs::write(root.path().join("o/kustomization.yaml"), patches).unwrap();
+        // They are rendered with the kustomization.
+        let found = listed(root.path(), "", true, &all_tools());
+        assert_eq!(found, ["kustomize build o", "o/patches/db.yaml"]);
+    }
+    assert_eq!(listed(root.path(), "o/web.yaml", false, &Tools::default()), ["named o/web.yaml"]);
+}
+
+#[test]
 fn a_chart_is_rendered_or_else_its_templates_are_not_read() {
     let files = ["c/Chart.yaml", "c/values.yaml", "c/templates/web.yaml", "c/charts/d/Chart.yaml"];
     let root = directory(&files);
