@@ -32,7 +32,9 @@ pub(super) fn reason(pod: &Pod, set: &ReplicaSet, deployment: Option<&Deployment
     {
         return Some(format!("Deployment {} has {strategy}", deployment.name_any()));
     }
-    template_of(set).and_then(host_port).map(|port| format!("it takes port {port} of its node"))
+    let template = template_of(set)?;
+    let why = if is_on_host_network(template) { ", whose network it uses (hostNetwork)" } else { "" };
+    host_port(template).map(|port| format!("it takes port {port} of its node{why}"))
 }
 
 /// Returns the reason for which the pods that share a claim must not run at once.
@@ -77,11 +79,19 @@ fn by_strategy(deployment: &Deployment) -> Option<&'static str> {
     is_none.then_some("maxSurge 0")
 }
 
-/// Returns a port of the node that the pods take. A side-car is an init container.
+/// Returns a port of the node that the pods take. A side-car is an init container. In the network of the node
+/// each port of a container is one: the API server sets `hostPort` in pods, and not in templates.
 pub(super) fn host_port(spec: &PodSpec) -> Option<i32> {
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
-    let ports = containers.flat_map(|container| container.ports.iter().flatten());
-    ports.filter_map(|port| port.host_port).find(|port| *port != 0)
+    let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
+    ports.find_map(|port| {
+        let said = port.host_port.filter(|port| *port != 0);
+        said.or_else(|| is_on_host_network(spec).then_some(port.container_port))
+    })
+}
+
+fn is_on_host_network(spec: &PodSpec) -> bool {
+    spec.host_network == Some(true)
 }
 
 #[cfg(test)]
@@ -139,6 +149,29 @@ mod tests {
                     {"name": "proxy", "restartPolicy": "Always", "ports": [{"containerPort": 80, "hostPort": 80}]},
                 ]}),
                 Some("it takes port 80 of its node"),
+            ),
+            (
+                None,
+                json!({}),
+                json!({"hostNetwork": true, "containers": [
+                    {"name": "metrics"}, {"name": "app", "ports": [{"containerPort": 80}]},
+                ]}),
+                Some("it takes port 80 of its node, whose network it uses (hostNetwork)"),
+            ),
+            (
+                None,
+                json!({}),
+                json!({"hostNetwork": true, "containers": [], "initContainers": [
+                    {"name": "proxy", "restartPolicy": "Always", "ports": [{"containerPort": 81, "hostPort": 0}]},
+                ]}),
+                Some("it takes port 81 of its node, whose network it uses (hostNetwork)"),
+            ),
+            (None, json!({}), json!({"hostNetwork": true, "containers": [{"name": "app"}]}), None),
+            (
+                None,
+                json!({}),
+                json!({"hostNetwork": false, "containers": [{"name": "app", "ports": [{"containerPort": 80}]}]}),
+                None,
             ),
             (None, json!({"rollingUpdate": {"maxSurge": 0}}), plain(), Some("Deployment db has maxSurge 0")),
             (None, json!({"type": "RollingUpdate"}), plain(), None),

@@ -90,7 +90,7 @@ fn identity(metadata: ObjectMeta) -> ObjectMeta {
     }
 }
 
-/// The claims, and one port of the node.
+/// The claims, one port of the node, and whether the pods are in its network.
 fn spec_of(spec: PodSpec) -> PodSpec {
     let port =
         host_port(&spec).map(|port| ContainerPort { host_port: Some(port), ..ContainerPort::default() });
@@ -102,7 +102,12 @@ fn spec_of(spec: PodSpec) -> PodSpec {
             claims.push(Volume { persistent_volume_claim: Some(source), ..Volume::default() });
         }
     }
-    PodSpec { containers: container.into_iter().collect(), volumes: Some(claims), ..PodSpec::default() }
+    PodSpec {
+        host_network: spec.host_network,
+        containers: container.into_iter().collect(),
+        volumes: Some(claims),
+        ..PodSpec::default()
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +159,24 @@ mod tests {
             serde_json::to_string(&set).unwrap().len()
         };
         assert_eq!(size(100), size(1000));
+    }
+
+    #[test]
+    fn the_port_of_a_template_in_the_network_of_the_node_is_kept() {
+        let ports = json!([{"containerPort": 9100}]);
+        for (spec, expected) in [
+            (json!({"containers": [{"name": "c", "ports": ports}]}), None),
+            (
+                json!({"hostNetwork": true, "containers": [{"name": "c", "ports": ports}]}),
+                Some("it takes port 9100 of its node, whose network it uses (hostNetwork)"),
+            ),
+        ] {
+            let set = projected(json!({
+                "metadata": {"name": "web-1"}, "spec": {"selector": {}, "template": {"spec": spec}},
+            }));
+            let pod = serde_json::from_value(json!({"metadata": {}})).unwrap();
+            assert_eq!(reason(&pod, &set, None).as_deref(), expected);
+        }
     }
 
     #[test]

@@ -64,11 +64,18 @@ async fn an_owner_that_wants_one_pod_at_a_time_never_has_two() {
     let template = |template| json!({"spec": {"template": template}});
     let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
     let port = json!([{"name": "app", "image": "app", "ports": [{"containerPort": 80, "hostPort": 18_080}]}]);
+    let network = json!([{"name": "app", "image": "app", "ports": [{"containerPort": 18_081}]}]);
+    let network = json!({"hostNetwork": true, "containers": network});
     let said = json!({"surge.evacuation.dev/one-at-a-time": "true"});
     let owners = [
         ("recreate", strategy(json!({"type": "Recreate"})), "Deployment recreate has the strategy Recreate"),
         ("no-surge", strategy(rolling), "Deployment no-surge has maxSurge 0"),
         ("port", template(json!({"spec": {"containers": port}})), "it takes port 18080 of its node"),
+        (
+            "network",
+            template(json!({"spec": network})),
+            "it takes port 18081 of its node, whose network it uses",
+        ),
         ("said", template(json!({"metadata": {"annotations": said}})), "surge.evacuation.dev/one-at-a-time"),
     ];
     let asked = owners.map(|(name, patch, expected)| {
