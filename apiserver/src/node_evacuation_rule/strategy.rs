@@ -129,6 +129,7 @@ impl Strategy for NodeEvacuationRuleStrategy {
             context.warnings.add(format!("spec.template.{warning}"));
         }
         warn_of_notice(context, spec);
+        warn_of_reserve(context, spec);
     }
 
     fn validate(&self, _: &RequestContext, object: &NodeEvacuationRule) -> Vec<FieldError> {
@@ -168,6 +169,7 @@ impl Strategy for NodeEvacuationRuleStrategy {
             context.warnings.add(format!("spec.template.{warning}"));
         }
         warn_of_notice(context, spec);
+        warn_of_reserve(context, spec);
         Ok(())
     }
 
@@ -268,6 +270,23 @@ fn warn_of_notice(context: &RequestContext, spec: &NodeEvacuationRuleSpec) {
     if unsure && spec.template.requester.deadline_seconds.is_none() {
         let warning = "spec.deadline: a notice without a readable time gives no deadline: set defaultSeconds";
         context.warnings.add(warning.to_owned());
+    }
+}
+
+/// Warns of a rule whose reserve takes the whole time from a mark to the deadline.
+fn warn_of_reserve(context: &RequestContext, spec: &NodeEvacuationRuleSpec) {
+    let Some(deadline) = &spec.deadline else { return };
+    let reserve = deadline.reserve_seconds.filter(|reserve| *reserve > 0);
+    let counted = [("afterSeconds", deadline.after_seconds), ("defaultSeconds", deadline.default_seconds)];
+    for (field, seconds) in counted {
+        if let (Some(reserve), Some(seconds)) = (reserve, seconds)
+            && reserve >= seconds
+        {
+            context.warnings.add(format!(
+                "spec.deadline.reserveSeconds: {reserve} is not below {field}, {seconds}: a drain with that \
+                 deadline reaches it as soon as it is opened"
+            ));
+        }
     }
 }
 

@@ -74,6 +74,43 @@ async fn a_rule_whose_drains_may_have_no_deadline_is_warned_of() {
 }
 
 #[tokio::test]
+async fn a_rule_whose_reserve_takes_the_whole_time_is_warned_of() {
+    let from = json!({"annotation": "example.com/at"});
+    for (deadline, expected) in [
+        (
+            json!({"from": from, "defaultSeconds": 60, "reserveSeconds": 60}),
+            vec!["60 is not below defaultSeconds, 60:"],
+        ),
+        (json!({"afterSeconds": 60, "reserveSeconds": 90}), vec!["90 is not below afterSeconds, 60:"]),
+        (
+            json!({"from": from, "afterSeconds": 30, "defaultSeconds": 60, "reserveSeconds": 90}),
+            vec!["90 is not below afterSeconds, 30:", "90 is not below defaultSeconds, 60:"],
+        ),
+        (json!({"from": from, "defaultSeconds": 60, "reserveSeconds": 59}), vec![]),
+        (json!({"from": from, "defaultSeconds": 0, "reserveSeconds": 0}), vec![]),
+        (json!({"afterSeconds": 0}), vec![]),
+        (json!({"from": from, "reserveSeconds": 90}), vec![]),
+    ] {
+        let server = start().await;
+        let jane = user(&server, "jane");
+        let created = jane.create_of(RULES, &rule(&json!({"deadline": deadline}))).await;
+        let patch = json!({"spec": {"deadline": deadline, "maxNodes": 3}});
+        let updated = jane.merge_patch_at(RULE, patch).await;
+        for reply in [created, updated] {
+            let of_field = |said: &String| {
+                said.split_once("spec.deadline.reserveSeconds: ").map(|(_, said)| said.to_owned())
+            };
+            let said: Vec<_> = reply.warnings.iter().filter_map(of_field).collect();
+            assert_eq!(said.len(), expected.len(), "{deadline} {reply:?}");
+            for (said, expected) in said.iter().zip(&expected) {
+                assert!(said.starts_with(expected), "{said}");
+            }
+            reply.ok();
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_table_counts_the_notices_that_cannot_be_read() {
     let server = start().await;
     let jane = user(&server, "jane");
