@@ -81,7 +81,7 @@ pub use node_evacuation_status::{
 pub use owner_groups::{OWNER_GROUPS_ANNOTATION, OwnerGroups};
 pub use pod_annotations::{
     AnnotationProblem, AnnotationValueError, POD_ANNOTATIONS, annotation_problems, is_own_annotation,
-    parse_duration, parse_gate_open, parse_one_at_a_time, parse_refresh_after_restarts,
+    parse_duration, parse_gate_name, parse_gate_open, parse_one_at_a_time, parse_refresh_after_restarts,
     parse_refresh_enabled, parse_replacement_timeout,
 };
 pub use registration_problems::RegistrationProblems;

@@ -63,6 +63,12 @@ pub fn parse_gate_open(text: &str) -> Result<bool, AnnotationValueError> {
     true_or_false(text)
 }
 
+/// Reads a name in an annotation of the gate: that of an Evacuation in [`GATE_OPEN_ANNOTATION`], or of a
+/// condition in [`GATE_CONDITION_TYPE_ANNOTATION`]. Blanks and quotes around it do not count.
+pub fn parse_gate_name(text: &str) -> &str {
+    bare(text)
+}
+
 /// Reads [`REFRESH_ENABLED_ANNOTATION`].
 pub fn parse_refresh_enabled(text: &str) -> Result<bool, AnnotationValueError> {
     true_or_false(text)
@@ -135,14 +141,14 @@ pub fn is_own_annotation(key: &str) -> bool {
 pub fn annotation_problems(annotations: &BTreeMap<String, String>) -> Vec<AnnotationProblem> {
     let own = annotations.iter().filter(|(key, _)| is_own_annotation(key));
     own.flat_map(|(key, value)| {
-        problems_of(key, value)
+        problems_of(key, value, annotations)
             .into_iter()
             .map(|problem| AnnotationProblem { annotation: key.clone(), problem })
     })
     .collect()
 }
 
-fn problems_of(key: &str, value: &str) -> Vec<String> {
+fn problems_of(key: &str, value: &str, all: &BTreeMap<String, String>) -> Vec<String> {
     let one = |error: Option<AnnotationValueError>| error.iter().map(ToString::to_string).collect();
     if !POD_ANNOTATIONS.contains(&key) {
         return vec![format!("is not an annotation of {DOMAIN}")];
@@ -151,6 +157,12 @@ fn problems_of(key: &str, value: &str) -> Vec<String> {
         RESPONDERS_ANNOTATION => responder_problems(value),
         REPLACEMENT_TIMEOUT_ANNOTATION => one(parse_replacement_timeout(value).err()),
         ONE_AT_A_TIME_ANNOTATION => one(parse_one_at_a_time(value).err()),
+        // The name of the Evacuation that asks the pod opens the gate, too.
+        GATE_OPEN_ANNOTATION
+            if all.get(GATE_ASKED_ANNOTATION).is_some_and(|asked| asked == parse_gate_name(value)) =>
+        {
+            Vec::new()
+        }
         GATE_OPEN_ANNOTATION => one(parse_gate_open(value).err()),
         REFRESH_ENABLED_ANNOTATION => one(parse_refresh_enabled(value).err()),
         REFRESH_AFTER_RESTARTS_ANNOTATION => one(parse_refresh_after_restarts(value).err()),
@@ -252,6 +264,27 @@ mod tests {
             for parse in [parse_one_at_a_time, parse_refresh_enabled, parse_gate_open] {
                 assert_eq!(parse(text).ok(), truth, "{text:?}");
             }
+        }
+    }
+
+    #[test]
+    fn the_name_of_the_evacuation_that_asks_opens_the_gate_without_a_problem() {
+        for (asked, open, is_fine) in [
+            (Some("e"), "e", true),
+            (Some("e"), " \"e\"\n", true),
+            (Some("e"), "earlier", false),
+            (None, "e", false),
+        ] {
+            let asked = asked.map(|name| ("gate.evacuation.dev/asked", name));
+            let all: Vec<_> = asked.into_iter().chain([("gate.evacuation.dev/open", open)]).collect();
+            assert_eq!(problems(&all).is_empty(), is_fine, "{all:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_the_gate_is_read_without_blanks_and_quotes() {
+        for text in ["acme.io/Saved", " acme.io/Saved\n", "\"acme.io/Saved\"", "\u{feff}acme.io/Saved"] {
+            assert_eq!(parse_gate_name(text), "acme.io/Saved", "{text:?}");
         }
     }
 

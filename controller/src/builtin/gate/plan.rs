@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     Answer, Evacuation, GATE_ASKED_ANNOTATION, GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION,
-    GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION, GATE_RESPONDER, parse_gate_open,
+    GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION, GATE_RESPONDER, parse_gate_name, parse_gate_open,
 };
 use k8s_openapi::api::core::v1::Pod;
 
@@ -83,7 +83,7 @@ fn gate(pod: &Pod, evacuation: &str) -> Gate {
         .into_iter()
         .flatten()
         .find(|condition| condition.type_ == kind && condition.status == "True");
-    let open = annotation(pod, GATE_OPEN_ANNOTATION).map(str::trim);
+    let open = annotation(pod, GATE_OPEN_ANNOTATION).map(parse_gate_name);
     match (open, open.and_then(|open| parse_gate_open(open).ok())) {
         (_, Some(false)) => Gate::Shut(
             annotation(pod, GATE_MESSAGE_ANNOTATION)
@@ -114,7 +114,7 @@ fn waiting(pod: &Pod) -> String {
 }
 
 fn condition_type(pod: &Pod) -> &str {
-    annotation(pod, GATE_CONDITION_TYPE_ANNOTATION).unwrap_or(GATE_OPEN_CONDITION)
+    annotation(pod, GATE_CONDITION_TYPE_ANNOTATION).map_or(GATE_OPEN_CONDITION, parse_gate_name)
 }
 
 fn delay(part: Part<'_>, pod: &Pod, now: DateTime<Utc>) -> GatePlan {
@@ -260,6 +260,20 @@ mod tests {
     }
 
     #[test]
+    fn the_condition_of_the_gate_is_named_with_and_without_quotes() {
+        for kind in ["acme.io/Saved", "\"acme.io/Saved\"", " acme.io/Saved\n"] {
+            let annotations = json!({GATE_ASKED_ANNOTATION: "e", GATE_CONDITION_TYPE_ANNOTATION: kind});
+            let evacuations = [evacuation("e", GATE_RESPONDER, &json!({}))];
+            let open = pod(&annotations, &[("acme.io/Saved", "True")]);
+            let expected = "accept: the pod's condition acme.io/Saved is True";
+            assert_eq!(word(&open, &evacuations), expected, "{kind:?}");
+            let expected = "delay: waiting for the pod's condition acme.io/Saved or its annotation \
+                            gate.evacuation.dev/open";
+            assert_eq!(word(&pod(&annotations, &[]), &evacuations), expected, "{kind:?}");
+        }
+    }
+
+    #[test]
     fn the_gate_is_read_as_it_is_written() {
         let (open, refuse) = ("accept: the pod's annotation gate.evacuation.dev/open is", "refuse: shut");
         for (value, expected) in [
@@ -268,6 +282,7 @@ mod tests {
             (" TRUE\n", format!("{open} true")),
             ("\"true\"", format!("{open} true")),
             (" e\n", format!("{open} e")),
+            ("\"e\"", format!("{open} e")),
             ("False", refuse.to_owned()),
             ("\u{feff}false", refuse.to_owned()),
             ("\"FALSE\"", refuse.to_owned()),
