@@ -3,8 +3,8 @@
 //! # Flow
 //!
 //! A pod that registers responders begins to terminate, or is gone at once. When no Evacuation of it exists,
-//! its caller passed the gateway: the gateway was down, slow or not asked. A worker publishes a Warning Event
-//! on the pod and counts it.
+//! its caller passed the gateway: by the gateway's rules, or because the gateway was down, slow or not asked.
+//! The controller does not see which. A worker publishes a Warning Event on the pod and counts it.
 //!
 //! # Guarantees
 //!
@@ -38,6 +38,11 @@ const MAX_WAITING: usize = 1000;
 const NAMED_WITHIN: Duration = Duration::from_secs(30);
 /// Reason of the Event.
 const REASON: &str = "DeletedUnasked";
+/// Message of the Event. A gateway that lets a call pass publishes Events of its own.
+const NOTE: &str = "the pod was deleted, and its responders were not asked. Possible causes: the gateway \
+                    lets its caller, its namespace or a forced deletion pass; it could not ask in an outage; \
+                    or the deletion did not reach a gateway. An Event of the gateway on the pod, such as \
+                    DeletionForced or PassedUnasked, names the cause if there is one";
 
 /// The feature that names pods whose apps were not asked. Its keys are pods.
 pub(crate) struct Unasked {
@@ -145,9 +150,7 @@ impl Feature for Unasked {
             return Ok(Requeue::OnEvent);
         }
         self.pods.inc();
-        let note = "the pod was deleted, and its responders were not asked: the gateway was not there, or the \
-                    caller may pass it";
-        self.events.send_about_pod(&pod, Notice::warning(REASON, note.to_owned()));
+        self.events.send_about_pod(&pod, Notice::warning(REASON, NOTE.to_owned()));
         Ok(Requeue::OnEvent)
     }
 }

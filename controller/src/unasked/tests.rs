@@ -73,3 +73,12 @@ async fn a_pod_that_was_asked_or_ended_or_registers_nobody_is_not_named() {
     .unwrap();
     assert_eq!(named(&plain, None, |cluster| cluster.view.apply(going)).await, 0);
 }
+
+#[test]
+fn the_message_blames_no_cause_that_is_not_known() {
+    for cause in ["its caller", "its namespace", "forced deletion", "outage", "did not reach a gateway"] {
+        assert!(NOTE.contains(cause), "{cause}");
+    }
+    assert!(NOTE.contains("Possible causes"), "{NOTE}");
+    assert!(!NOTE.contains("was not there"), "{NOTE}");
+}
