@@ -1,6 +1,7 @@
 //! `kubectl evacuate node`: how it ends when a pod does not go.
 
-use controlplane::Signal;
+use controlplane::{Signal, eventually};
+use evacuation_api::{DrainedNodePhase, NodeEvacuation};
 use evacuation_client::{Answer, End};
 use evacuation_e2e::PodSpec;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -108,6 +109,51 @@ async fn a_waiting_node_that_registers_again_ends_it_with_code_2_and_its_pod_run
     let pod = desk.pods.api().get("later").await.unwrap();
     assert_eq!((pod.uid(), pod.metadata.deletion_timestamp), (later.uid(), None));
     assert!(!cordoned(&desk, &nodes[1]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_node_that_is_deleted_keeps_the_command_until_its_pods_are_gone() {
+    let desk = Desk::new("drainlost").await;
+    let nodes: [String; 2] = std::array::from_fn(|number| format!("{}-{number}", desk.namespace()));
+    for node in &nodes {
+        desk.control_plane().add_node(node, &[]).await.unwrap();
+    }
+    let first = desk.pods.create("first", &PodSpec::watching().on(&nodes[0])).await.unwrap();
+    let later = desk.pods.create("later", &PodSpec::watching().on(&nodes[1])).await.unwrap();
+    // Kubernetes removes the pods of a node that is gone for 40 s. This one stays until the test removes it.
+    finalizers(&desk, &later, &["test.evacuation.dev/hold"]).await;
+    let name = desk.namespace();
+    let named = format!("--name={name}");
+    let flags = ["evacuate", "node", &nodes[0], &nodes[1], "--force", "--max-parallel=1", &named];
+    let draining = desk.start_in_cluster(&flags);
+    draining.wait_for_log(PATIENCE, "first: Asking").await.unwrap();
+    let api: Api<Node> = Api::all(desk.admin());
+    api.delete(&nodes[1], &DeleteParams::default()).await.unwrap();
+    let drains: Api<NodeEvacuation> = Api::all(desk.admin());
+    let reached = async |wanted: [DrainedNodePhase; 2]| {
+        let what = format!("the nodes are {wanted:?}");
+        let found = eventually(PATIENCE, &what, || async {
+            let status = drains.get(name).await.unwrap().status.unwrap_or_default();
+            let phases: Vec<_> = status.nodes.iter().map(|node| node.phase).collect();
+            if phases == wanted { Ok(()) } else { Err(format!("{status:?}")) }
+        });
+        found.await.unwrap();
+    };
+    reached([DrainedNodePhase::Draining, DrainedNodePhase::Draining]).await;
+
+    let _app = desk.answers(&first, Answer::accept()).await;
+    reached([DrainedNodePhase::Drained, DrainedNodePhase::Draining]).await;
+    draining.wait_for_log(PATIENCE, &format!("node/{} evacuated", nodes[0])).await.unwrap();
+    assert!(draining.is_running(), "{}", draining.log().unwrap());
+    assert_eq!(desk.pods.api().get("later").await.unwrap().uid(), later.uid());
+    assert_eq!(desk.count().await, 1, "no app of the deleted node was asked");
+
+    desk.pods.api().delete("later", &DeleteParams::default().grace_period(0)).await.unwrap();
+    finalizers(&desk, &later, &[]).await;
+    let status = draining.wait(PATIENCE).await.unwrap();
+    let log = draining.log().unwrap();
+    assert_eq!(status.code(), Some(0), "{status:?} {log}");
+    assert_has(&log, &["first: Evacuated", &format!("node/{} is gone", nodes[1]), "was deleted at"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
