@@ -94,17 +94,29 @@ fn response(
         Some(None) => return Err("response.delaySeconds is missing: Delay needs its length".to_owned()),
         given => given.flatten(),
     };
-    let retry_after_seconds =
-        (answer == Answer::Refuse).then(|| seconds(fields, "retryAfterSeconds")).transpose()?;
+    let (retry_after_seconds, message) =
+        if answer == Answer::Refuse { refused_for(fields, message) } else { (None, message) };
     Ok(ReviewResponse {
         evacuation_uid: uid(fields, "evacuationUid")?,
         pod_uid: uid(fields, "podUid")?,
         answer,
         delay_seconds,
-        retry_after_seconds: retry_after_seconds.flatten(),
+        retry_after_seconds,
         reason,
         message,
     })
+}
+
+/// Returns the time after which a refusal may be asked again, and its message. A time that cannot be read
+/// costs no app its refusal: the message names it.
+fn refused_for(fields: &JsonFields<'_>, message: Option<String>) -> (Option<i64>, Option<String>) {
+    match seconds(fields, "retryAfterSeconds") {
+        Ok(given) => (given, message),
+        Err(problem) => {
+            let words = message.map_or_else(|| problem.clone(), |message| format!("{message} ({problem})"));
+            (None, Some(cut(&words)))
+        }
+    }
 }
 
 /// Returns the most careful answer. A word that is none could mean a refusal: only another refusal makes it
@@ -274,6 +286,22 @@ mod tests {
         assert_eq!(said("Busy", json!("a job")), (Some("Busy".to_owned()), Some("a job".to_owned())));
         assert_eq!(said("so busy", json!("a job")), (None, Some("so busy: a job".to_owned())));
         assert_eq!(said("so busy", Value::Null), (None, Some("so busy".to_owned())));
+    }
+
+    #[test]
+    fn a_refusal_counts_whatever_its_time_to_ask_again_is() {
+        for time in [json!("5m"), json!("soon"), json!("Thu, 26 Nov 2026 12:18:27 GMT"), json!([])] {
+            for (message, start) in [(json!("a backup"), "a backup ("), (Value::Null, "")] {
+                let given = json!({"answer": "Refuse", "retryAfterSeconds": time, "message": message});
+                let found = read(&given).unwrap().unwrap();
+                assert_eq!((found.answer, found.retry_after_seconds), (Answer::Refuse, None), "{given}");
+                let said = found.message.unwrap();
+                let expected = format!("{start}response.retryAfterSeconds is {time} and not a number");
+                assert!(said.starts_with(&expected), "{given}: {said}");
+            }
+        }
+        let cut = br#"{"response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Refuse", "retryAfterSeconds": "5m",}}"#;
+        assert_eq!(read_reply(cut, None).unwrap().unwrap().answer, Answer::Refuse);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::json;
 type Form = fn(&str) -> Vec<u8>;
 
 /// Forms in which a refusal comes, each with a name that a pod can have.
-const FORMS: [(&str, Form); 8] = [
+const FORMS: [(&str, Form); 9] = [
     ("mark", |text| ok("application/json; charset=utf-8", format!("\u{feff}{text}").as_bytes())),
     ("two-bytes", |text| {
         let units: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -26,6 +26,12 @@ const FORMS: [(&str, Form); 8] = [
     ("more", |text| ok("application/json", format!("{text}\0\nOK").as_bytes())),
     ("twice", |text| {
         ok("application/json", text.replace(r#""answer":"#, r#""answer":"Accept","answer":"#).as_bytes())
+    }),
+    ("time", |text| {
+        ok(
+            "application/json",
+            text.replace(r#""answer":"#, r#""retryAfterSeconds":"5m","answer":"#).as_bytes(),
+        )
     }),
     ("pascal", |text| {
         let text = text.replace("evacuationUid", "EvacuationUID").replace("podUid", "pod_uid");
