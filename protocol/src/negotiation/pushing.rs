@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use evacuation_api::{Answer, EvacuationStatus, ResponderStatus, ReviewAction};
 
 use super::{Act, Delivered, Push, step::Step};
-use crate::responders::{asked_again_at, longest_end, reminder_period};
+use crate::responders::{asked_again_at, longest_end, reminder_period, reminder_time};
 
 impl Step<'_> {
     /// Pushes the question that is due to the Active responder, or wakes when one is due.
@@ -25,20 +25,20 @@ impl Step<'_> {
 }
 
 /// Returns the time until which an endpoint that asked for time can answer its reminder: as long after the
-/// delivery as after one in time, up to [`longest_end`]. What nobody asked is no silence of the app, so that
-/// is the end before the delivery.
+/// delivery as after one in time, at least the time of one exchange, up to [`longest_end`]. What nobody asked
+/// is no silence of the app, so that is the end before the delivery.
 pub(super) fn reminder_answered_by(
     responder: &ResponderStatus,
     asked: Option<&Delivered>,
 ) -> Option<DateTime<Utc>> {
-    let period = reminder_period(responder)?;
+    let time = reminder_time(responder)?;
     let due = reminder_due(responder)?;
     let is_its =
         |asked: &&Delivered| asked.question.action == ReviewAction::Remind && asked.question.due == due;
     let reminded = asked.filter(is_its);
     let reminded = reminded.and_then(Delivered::tried);
     let end = longest_end(responder)?;
-    Some(reminded.and_then(|time| time.checked_add_signed(period)).map_or(end, |time| time.min(end)))
+    Some(reminded.and_then(|tried| tried.checked_add_signed(time)).map_or(end, |by| by.min(end)))
 }
 
 /// Returns the question that is due to an Active responder, and its time: the question itself; a reminder

@@ -85,11 +85,17 @@ pub(crate) fn longest_end(responder: &ResponderStatus) -> Option<DateTime<Utc>> 
 /// Time until which the delay of an endpoint holds although nobody reminds it.
 pub(crate) fn held_until(responder: &ResponderStatus) -> Option<DateTime<Utc>> {
     let until = responder.delay_until?.0;
-    let unreminded = reminder_period(responder).and_then(|period| until.checked_add_signed(period));
+    let unreminded = reminder_time(responder).and_then(|time| until.checked_add_signed(time));
     Some(unreminded.zip(longest_end(responder)).map_or(until, |(time, end)| time.min(end)))
 }
 
-/// Time that an endpoint which asked for time has to answer its reminder: a third of the delay.
+/// Time that an endpoint which asked for time has to answer its reminder: a third of the delay, and at least
+/// the time of one exchange. After a short delay the responder expires later than its delay ends.
+pub(crate) fn reminder_time(responder: &ResponderStatus) -> Option<TimeDelta> {
+    reminder_period(responder).map(|period| period.max(TimeDelta::seconds(EXCHANGE_SECONDS)))
+}
+
+/// Time between the reminder of an endpoint and the end of its delay: a third of the delay.
 pub(crate) fn reminder_period(responder: &ResponderStatus) -> Option<TimeDelta> {
     let (from, until) =
         (responder.answer_time?.0, responder.delay_until.filter(|_| responder.is_pushed())?.0);

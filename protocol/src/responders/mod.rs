@@ -18,6 +18,7 @@ pub(crate) use self::{
     activation::{activate, has_no_container, unreadable},
     expiry::{
         answerable_until, asked_since, expiry_time, held_until, is_unreachable, longest_end, reminder_period,
+        reminder_time,
     },
     pace::{Turn, turn},
     registration::annotated,

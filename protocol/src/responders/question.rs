@@ -6,7 +6,7 @@ use evacuation_api::{
     Timestamp,
 };
 
-use super::expiry::{answerable_until, expiry_time, longest_end, reminder_period};
+use super::expiry::{answerable_until, expiry_time, longest_end, reminder_time};
 use crate::{policy::next_forcing, time::stamp};
 
 /// Returns the question to that responder; `None` when the Evacuation has no such responder or no identity
@@ -53,11 +53,11 @@ fn answer_by(responder: &ResponderStatus, delivered: DateTime<Utc>) -> Option<Ti
             let answerable = answerable_until(responder, delivered);
             Some(stamp(expiry_time(responder).map_or(answerable, |expiry| expiry.max(answerable))))
         }
-        // A reminder can be late.
+        // A reminder can be late, or the delay too short for an exchange.
         _ => {
-            let late = reminder_period(responder).and_then(|period| delivered.checked_add_signed(period));
-            let late = late.zip(longest_end(responder)).map(|(late, end)| late.min(end));
-            expiry_time(responder).map(|expiry| stamp(late.map_or(expiry, |late| expiry.max(late))))
+            let by = reminder_time(responder).and_then(|time| delivered.checked_add_signed(time));
+            let by = by.zip(longest_end(responder)).map(|(by, end)| by.min(end));
+            expiry_time(responder).map(|expiry| stamp(by.map_or(expiry, |by| expiry.max(by))))
         }
     }
 }

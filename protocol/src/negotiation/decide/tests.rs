@@ -665,6 +665,19 @@ fn rule_11_a_delay_ends_after_the_time_for_an_answer_to_its_reminder() {
 }
 
 #[test]
+fn rule_11_a_short_delay_leaves_the_time_of_an_exchange_to_answer_its_reminder() {
+    let mut e = pushed(asking());
+    say(&mut e, Answer::Delay, 10);
+    for (seconds, due, end) in [(12, 18, 28), (27, 28, 38), (30, 30, 40), (60, 50, 70)] {
+        first(&mut e).delay_until = Some(at(10 + seconds).into());
+        let reminder = Push { responder: "self".to_owned(), action: ReviewAction::Remind, due: at(due) };
+        let told = delivered(at_once(reminder));
+        assert_eq!(settled(&mut e, &told, end - 1).wake_at, Some(at(end)), "{seconds}");
+        assert_eq!(states(&written(&e, &told, end)), [ResponderState::Interrupted], "{seconds}");
+    }
+}
+
+#[test]
 fn rule_11_a_reply_in_hand_is_no_silence() {
     let ask = Push { responder: "self".to_owned(), action: ReviewAction::Ask, due: at(0) };
     let mut e = pushed(asking());
