@@ -187,7 +187,7 @@ impl Step<'_> {
         }
         if let Some(expiry) = expiry(responder, asked, world) {
             if expiry <= self.now {
-                return Outcome::Ends(ResponderState::Interrupted, Some(silence(responder)));
+                return Outcome::Ends(ResponderState::Interrupted, Some(silence(responder, asked)));
             }
             self.wake(expiry);
         }
@@ -222,9 +222,14 @@ fn asked_while_unreachable(responder: &ResponderStatus, world: &World) -> bool {
         && silent.is_some_and(|since| responder.active_time.is_some_and(|active| since <= active.0))
 }
 
-fn silence(responder: &ResponderStatus) -> String {
+/// Returns the reason why a responder whose time is over is passed over. `asked` is the last question to it.
+fn silence(responder: &ResponderStatus, asked: Option<&Delivered>) -> String {
+    let reminded = asked.filter(|asked| asked.question.action == ReviewAction::Remind);
     match responder.answer {
-        Some(Answer::Delay) => "its delay ran out without another answer".to_owned(),
+        Some(Answer::Delay) => match reminded.and_then(|asked| asked.problem.as_ref()) {
+            Some(problem) => format!("its delay ran out without a valid renewal: {problem}"),
+            None => "its delay ran out without another answer".to_owned(),
+        },
         _ => match &responder.message {
             Some(problem) if is_unreachable(responder) => {
                 let problem = problem.strip_prefix(NOT_ASKED).unwrap_or(problem);

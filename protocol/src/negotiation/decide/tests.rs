@@ -678,6 +678,25 @@ fn rule_11_a_short_delay_leaves_the_time_of_an_exchange_to_answer_its_reminder()
 }
 
 #[test]
+fn the_reply_to_a_reminder_that_does_not_count_is_named_when_the_delay_is_over() {
+    let mut e = pushed(asking());
+    say(&mut e, Answer::Delay, 10);
+    let push = |action, due| Push { responder: "self".to_owned(), action, due: at(due) };
+    let (ask, remind) = (push(ReviewAction::Ask, 0), push(ReviewAction::Remind, 30));
+    for (asked, expected) in [
+        (remind, "its delay ran out without a valid renewal: it replied 500"),
+        (ask, "its delay ran out without another answer"),
+    ] {
+        let problem = Some("it replied 500".to_owned());
+        let asked = delivered(Delivered { problem, ..at_once(asked) });
+        // Late enough for both: nobody reminded the endpoint after the first question.
+        let status = written(&e, &asked, 4000);
+        let passed = &status.responders.as_ref().unwrap()[0];
+        assert_eq!(passed.message.as_deref(), Some(expected));
+    }
+}
+
+#[test]
 fn rule_11_a_reply_in_hand_is_no_silence() {
     let ask = Push { responder: "self".to_owned(), action: ReviewAction::Ask, due: at(0) };
     let mut e = pushed(asking());
