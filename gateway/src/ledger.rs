@@ -12,7 +12,10 @@ use k8s_openapi::{
     api::policy::v1::Eviction,
     apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions},
 };
-use kube::{Client, core::Status};
+use kube::{
+    Client,
+    core::{Status, response::StatusCause},
+};
 use tokio::time::timeout;
 
 use crate::{call::Call, pod::chosen_grace};
@@ -20,6 +23,8 @@ use k8s_openapi::api::core::v1::Pod;
 
 /// Words of the eviction API, with code 500, for a pod that two budgets select.
 const SEVERAL_BUDGETS: &str = "more than one PodDisruptionBudget";
+/// Reason of the cause of a refusal by a budget.
+const BUDGET_CAUSE: &str = "DisruptionBudget";
 /// Maximum time of an eviction. A call that takes longer waits for other writers of the same budget.
 const TIMEOUT: Duration = Duration::from_millis(450);
 
@@ -72,8 +77,9 @@ impl Ledger {
 fn meaning(status: &Status) -> Counted {
     match status.code {
         404 => Counted::Gone,
-        429 if needs_none(status) => Counted::Impossible(status.message.clone()),
+        403 | 429 if needs_none(status) => Counted::Impossible(status.message.clone()),
         429 => Counted::Blocked(status.message.clone()),
+        403 if is_by_budget(status) => Counted::Blocked(status.message.clone()),
         409 if status.message.contains("UID") => Counted::Gone,
         500 if status.message.contains(SEVERAL_BUDGETS) => Counted::Impossible(status.message.clone()),
         409 => Counted::Busy(status.message.clone()),
@@ -85,8 +91,16 @@ fn meaning(status: &Status) -> Counted {
 /// Returns true for the refusal by a budget that needs no healthy pod: after a scale-down to 0 the eviction
 /// API evicts none of its pods.
 fn needs_none(status: &Status) -> bool {
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.map(|cause| &cause.message).any(|message| message.contains(NEEDS_NONE))
+    causes(status).any(|cause| cause.message.contains(NEEDS_NONE))
+}
+
+/// Returns true for a refusal that names a budget as its cause.
+fn is_by_budget(status: &Status) -> bool {
+    causes(status).any(|cause| cause.reason == BUDGET_CAUSE)
+}
+
+fn causes(status: &Status) -> impl Iterator<Item = &StatusCause> {
+    status.details.iter().flat_map(|details| &details.causes)
 }
 
 /// Returns the request, built by hand: kube's own spells `deleteOptions` in a way that the API ignores.
@@ -134,11 +148,26 @@ mod tests {
         let status = |code, message: &str| Status { code, message: message.to_owned(), ..Status::default() };
         assert_eq!(meaning(&status(404, "")), Counted::Gone);
         assert_eq!(meaning(&status(429, "no room")), Counted::Blocked("no room".to_owned()));
-        let mut scaled = status(429, "Cannot evict pod");
-        let needs = "The disruption budget web needs 0 healthy pods and has 2 currently";
-        let cause = serde_json::json!({"reason": "DisruptionBudget", "message": needs});
-        scaled.details = serde_json::from_value(serde_json::json!({"causes": [cause]})).unwrap();
-        assert_eq!(meaning(&scaled), Counted::Impossible("Cannot evict pod".to_owned()));
+        let caused = |code, reason: &str, message: &str| {
+            let cause = serde_json::json!({"reason": reason, "message": message});
+            let details = serde_json::from_value(serde_json::json!({"causes": [cause]})).unwrap();
+            Status { details, ..status(code, "Cannot evict pod") }
+        };
+        let needs_none = "The disruption budget web needs 0 healthy pods and has 2 currently";
+        let needs_all = "The disruption budget web needs 2 healthy pods and has 2 currently";
+        let blocked = || Counted::Blocked("Cannot evict pod".to_owned());
+        let impossible = || Counted::Impossible("Cannot evict pod".to_owned());
+        for (code, reason, message, expected) in [
+            (429, "DisruptionBudget", needs_all, blocked()),
+            (429, "DisruptionBudget", needs_none, impossible()),
+            (403, "DisruptionBudget", needs_all, blocked()),
+            (403, "DisruptionBudget", needs_none, impossible()),
+            (403, "NamespaceTerminating", "no", impossible()),
+            (422, "DisruptionBudget", needs_all, impossible()),
+        ] {
+            assert_eq!(meaning(&caused(code, reason, message)), expected, "{code} {reason} {message}");
+        }
+        assert_eq!(meaning(&status(403, "no")), Counted::Impossible("no".to_owned()));
         assert_eq!(meaning(&status(409, "the UID in the precondition (a) does not match")), Counted::Gone);
         let several = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
         assert_eq!(meaning(&status(500, several)), Counted::Impossible(several.to_owned()));

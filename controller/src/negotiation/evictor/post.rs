@@ -164,20 +164,15 @@ fn refused(status: &Status, order: &Order) -> Reply {
     let details = status.details.as_ref();
     let retry_after_seconds = details.map(|d| d.retry_after_seconds).filter(|seconds| *seconds > 0);
     let message = if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
+    let causes = details.into_iter().flat_map(|details| &details.causes);
+    let by_budget: Vec<&str> =
+        causes.filter(|cause| cause.reason == BUDGET_CAUSE).map(|cause| cause.message.as_str()).collect();
     match status.code {
-        429 => {
-            let causes: Vec<&str> = details
-                .map(|d| {
-                    d.causes.iter().filter(|c| c.reason == BUDGET_CAUSE).map(|c| c.message.as_str()).collect()
-                })
-                .unwrap_or_default();
-            if causes.is_empty() {
-                return Reply::Clear(EvictionOutcome::Rejected { retry_after_seconds, message });
-            }
-            let message = causes.join("; ");
-            let budgets = order.budgets.clone();
+        403 | 429 if !by_budget.is_empty() => {
+            let (message, budgets) = (by_budget.join("; "), order.budgets.clone());
             Reply::Clear(EvictionOutcome::BudgetExhausted { retry_after_seconds, message, budgets })
         }
+        429 => Reply::Clear(EvictionOutcome::Rejected { retry_after_seconds, message }),
         500 if message.contains("more than one PodDisruptionBudget") => {
             Reply::Clear(EvictionOutcome::MultipleBudgets { message, budgets: order.budgets.clone() })
         }

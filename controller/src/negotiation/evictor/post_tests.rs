@@ -136,6 +136,15 @@ async fn every_reply_of_the_api_has_its_meaning() {
             }),
         ),
         (
+            "a budget that is exhausted, by a refusal with the code of a webhook",
+            vec![(403, status(403, "Forbidden", "Cannot evict pod", &budget))],
+            Some(EvictionOutcome::BudgetExhausted {
+                retry_after_seconds: Some(10),
+                message: "The disruption budget db needs 3 healthy pods and has 3 currently".into(),
+                budgets: vec!["db".into()],
+            }),
+        ),
+        (
             "a webhook that asks for patience",
             vec![(429, status(429, "TooManyRequests", "later", &json!({"retryAfterSeconds": 3})))],
             rejected(Some(3), "later"),
