@@ -1,10 +1,13 @@
 //! From a document to a type, noticing fields that the type does not know.
 
+use std::fmt;
+
 use serde::de::DeserializeOwned;
 
 use crate::{
     DecodeError, Parsed,
-    parse::{MAX_FINDINGS, parse_json, parse_yaml},
+    finding::{self, MAX_FINDINGS, findings},
+    parse::{parse_json, parse_yaml},
     value::Source,
 };
 
@@ -25,9 +28,11 @@ pub enum Strictness {
 pub struct Decoded<T> {
     /// The object.
     pub value: T,
-    /// The paths of the fields that the type does not know, such as `spec.requesters[0].nmae`; at most 100.
+    /// The paths of the fields that the type does not know, such as `spec.requesters[0].nmae`: at most 100,
+    /// each cut to 256 bytes.
     pub unknown_fields: Vec<String>,
-    /// The paths of the fields that are given more than once; at most 100. The last one counts.
+    /// The paths of the fields that are given more than once: at most 100, each cut to 256 bytes. The last
+    /// one counts.
     pub duplicate_fields: Vec<String>,
 }
 
@@ -37,13 +42,6 @@ impl<T> Decoded<T> {
     pub fn findings(&self) -> Vec<String> {
         findings(&self.unknown_fields, &self.duplicate_fields)
     }
-}
-
-/// Writes unknown and duplicate fields in Kubernetes' words.
-pub(crate) fn findings(unknown: &[String], duplicate: &[String]) -> Vec<String> {
-    let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
-    let duplicate = duplicate.iter().map(|path| format!("duplicate field {path:?}"));
-    unknown.chain(duplicate).collect()
 }
 
 /// Reads an object from JSON.
@@ -82,7 +80,7 @@ pub fn decode_parsed<T: DeserializeOwned>(
     let mut unknown_fields = Vec::new();
     let mut note = |path: serde_ignored::Path<'_>| {
         if unknown_fields.len() < MAX_FINDINGS {
-            unknown_fields.push(field_path(&path));
+            unknown_fields.push(finding::path(&FieldPath(&path)));
         }
     };
     let object = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(Source(value), &mut note))
@@ -109,17 +107,19 @@ fn wrong_type(error: &serde_path_to_error::Error<serde_json::Error>) -> DecodeEr
 }
 
 /// The path as Kubernetes writes it. Options and newtypes are steps of Rust's and not of the document's.
-fn field_path(path: &serde_ignored::Path<'_>) -> String {
-    use serde_ignored::Path;
-    match path {
-        Path::Root => String::new(),
-        Path::Seq { parent, index } => format!("{}[{index}]", field_path(parent)),
-        Path::Map { parent, key } => {
-            let parent = field_path(parent);
-            if parent.is_empty() { key.clone() } else { format!("{parent}.{key}") }
-        }
-        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
-            field_path(parent)
+struct FieldPath<'a>(&'a serde_ignored::Path<'a>);
+
+impl fmt::Display for FieldPath<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use serde_ignored::Path;
+        match self.0 {
+            Path::Root => Ok(()),
+            Path::Seq { parent, index } => write!(formatter, "{}[{index}]", FieldPath(parent)),
+            Path::Map { parent: Path::Root, key } => formatter.write_str(key),
+            Path::Map { parent, key } => write!(formatter, "{}.{key}", FieldPath(parent)),
+            Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
+                FieldPath(parent).fmt(formatter)
+            }
         }
     }
 }

@@ -15,6 +15,7 @@
 
 mod decode;
 mod error;
+mod finding;
 mod parse;
 mod patch;
 mod strategic;

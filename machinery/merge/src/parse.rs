@@ -9,10 +9,11 @@ use serde_saphyr::{
     with_deserializer_from_slice_with_options,
 };
 
-use crate::DecodeError;
+use crate::{
+    DecodeError,
+    finding::{self, MAX_FINDINGS},
+};
 
-/// Maximum number of findings of one sort, as in Kubernetes' own decoder.
-pub(crate) const MAX_FINDINGS: usize = 100;
 /// Maximum growth of a YAML document by its aliases. Without aliases no document grows more: every value
 /// takes at least one byte, and no escape of two bytes stands for more than three.
 const MAX_GROWTH: usize = 4;
@@ -31,7 +32,8 @@ const MAX_DEPTH: usize = 64;
 pub struct Parsed {
     /// The document. Of a field that is given twice, the last counts.
     pub value: Value,
-    /// The paths of the fields that are given more than once, such as `spec.requesters[0].name`; at most 100.
+    /// The paths of the fields that are given more than once, such as `spec.requesters[0].name`: at most 100,
+    /// each cut to 256 bytes.
     pub duplicate_fields: Vec<String>,
 }
 
@@ -286,7 +288,7 @@ impl<'de> Visitor<'de> for Node<'_> {
             let is_merge = self.has_merges && key == MERGE_KEY;
             let is_again = !is_merge && !merged.remove(&key) && fields.contains_key(&key);
             if is_again && self.duplicates.len() < MAX_FINDINGS {
-                let path = path.to_string();
+                let path = finding::path(&path);
                 if !self.duplicates.contains(&path) {
                     self.duplicates.push(path);
                 }

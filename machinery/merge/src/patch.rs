@@ -3,7 +3,11 @@
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
-use crate::{DecodeError, Parsed, PatchError, decode::findings, parse::MAX_FINDINGS, parse_json};
+use crate::{
+    DecodeError, Parsed, PatchError,
+    finding::{MAX_FINDINGS, findings},
+    parse_json,
+};
 
 /// Fields of an operation of a JSON patch.
 const OPERATION_FIELDS: [&str; 4] = ["op", "path", "from", "value"];

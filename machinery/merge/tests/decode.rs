@@ -192,6 +192,19 @@ fn findings_are_bounded() {
 }
 
 #[test]
+fn a_field_that_is_repeated_within_a_long_key_is_reported_in_few_bytes() {
+    // Writing the whole path for each repetition would be 300 GB.
+    let (key, fields) = ("k".repeat(1_000_000), vec![r#""a":1"#; 300_000].join(","));
+    let text = format!(r#"{{"{key}":{{{fields}}}}}"#);
+    for parse in [parse_json, parse_yaml, parse_manifest] {
+        let found = parse(text.as_bytes()).unwrap().duplicate_fields;
+        assert_eq!(found, [format!("{}…", "k".repeat(253))]);
+    }
+    let unknown = thing(&format!(r#"{{"spec": {{"{key}": 1}}}}"#), Strictness::Warn).unwrap().unknown_fields;
+    assert_eq!(unknown, [format!("spec.{}…", "k".repeat(248))]);
+}
+
+#[test]
 fn yaml_is_read_as_json_is() {
     let text = "spec:\n  ttl: 5\n  foo: x\n  requesters:\n  - name: a\n    policy: GiveUp\n    name: b\n";
     let decoded: Decoded<Thing> = decode_yaml(text.as_bytes(), Strictness::Warn).unwrap();

@@ -10,7 +10,7 @@ mod order;
 use machinery_schema::Schema;
 use serde_json::Value;
 
-use crate::{Parsed, PatchError, Patched, decode::findings, patch::parse};
+use crate::{Parsed, PatchError, Patched, finding::findings, patch::parse};
 
 /// Maximum number of items in the lists of a strategic merge patch that are merged, and in its
 /// `$retainKeys`. Each item of a list is compared with every item of the object's list.
