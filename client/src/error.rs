@@ -29,6 +29,15 @@ pub fn is_admission_denial(status: &Status) -> bool {
     })
 }
 
+/// Returns whether the API says that the object of that name does not exist.
+///
+/// Another 404 says nothing about it: while the API is not registered, the kube-apiserver finds its path and
+/// not the object missing, and a proxy or a webhook may choose that code, too.
+pub fn is_missing(status: &Status, name: &str) -> bool {
+    let is_named = status.details.as_ref().is_some_and(|details| details.name == name);
+    status.code == 404 && is_named && !is_admission_denial(status)
+}
+
 /// Failure of a request for an evacuation.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
@@ -96,9 +105,19 @@ impl RequestError {
         self.status().is_some_and(|status| status.code == 409 && causes(status).is_empty())
     }
 
-    /// Returns whether the Evacuation has ended or is gone.
+    /// Returns whether the Evacuation of the request has ended or is gone.
     pub(crate) fn is_over(&self) -> bool {
-        self.cause("EvacuationFinished").is_some() || self.status().is_some_and(|status| status.code == 404)
+        self.cause("EvacuationFinished").is_some() || self.is_missing()
+    }
+
+    /// Returns whether the API says that the Evacuation of the request does not exist.
+    pub(crate) fn is_missing(&self) -> bool {
+        match self {
+            Self::Api { name, source, .. } => {
+                matches!(&**source, kube::Error::Api(status) if is_missing(status, name))
+            }
+            _ => false,
+        }
     }
 
     /// The cause of that reason in the reply of the API.
@@ -158,10 +177,13 @@ impl RespondError {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn failed(code: u16, message: &str) -> RequestError {
-        let status = Status::failure(message, "x").with_code(code);
+    fn failed(code: u16, message: &str, name: &str) -> RequestError {
+        let details = serde_json::from_value(json!({"name": name})).unwrap();
+        let status = Status::failure(message, "x").with_code(code).with_details(details);
         RequestError::Api {
             action: "joining evacuation",
             namespace: "shop".to_owned(),
@@ -201,10 +223,17 @@ mod tests {
     #[test]
     fn a_denial_says_nothing_about_the_object_whatever_its_code() {
         for (code, lost_turn, over) in [(404, false, true), (409, true, false)] {
-            let own = failed(code, "x");
+            let own = failed(code, "x", "a");
             assert_eq!((own.is_lost_turn(), own.is_over()), (lost_turn, over), "{code}");
-            let denied = failed(code, "admission webhook \"a.b.c\" denied the request: not today");
+            let denied = failed(code, "admission webhook \"a.b.c\" denied the request: not today", "a");
             assert!(!denied.is_lost_turn() && !denied.is_over(), "{code}");
+        }
+    }
+
+    #[test]
+    fn only_a_404_that_names_the_evacuation_says_that_it_is_gone() {
+        for (name, over) in [("a", true), ("", false), ("shop", false)] {
+            assert_eq!(failed(404, "x", name).is_over(), over, "{name}");
         }
     }
 }

@@ -177,9 +177,9 @@ impl EvacuationHandle {
     pub async fn withdraw(&self) -> Result<(), RequestError> {
         let mut pauses = turns();
         loop {
-            let found = self.call("reading evacuation", self.api.get_opt(&self.name)).await?;
-            let Some(mut evacuation) = found else {
-                return Ok(());
+            let mut evacuation = match self.call("reading evacuation", self.api.get(&self.name)).await {
+                Err(error) if error.is_missing() => return Ok(()),
+                found => found?,
             };
             let before = evacuation.spec.requesters.len();
             evacuation.spec.requesters.retain(|entry| entry.key() != self.key());
@@ -315,6 +315,13 @@ mod tests {
             "details":{"causes":[{"reason":"EvacuationFinished"}]}}"#,
     );
 
+    const GONE: (u16, &str) = (
+        404,
+        r#"{"kind":"Status","status":"Failure","code":404,"reason":"NotFound","details":{"name":"a"}}"#,
+    );
+    const UNREGISTERED: (u16, &str) =
+        (404, r#"{"kind":"Status","status":"Failure","code":404,"reason":"NotFound","details":{}}"#);
+
     async fn withdraw(replies: &'static [(u16, &'static str)]) -> Result<(), RequestError> {
         let object: Evacuation = serde_json::from_str(ONE.1).unwrap();
         let api = Api::namespaced(replying(replies), "shop");
@@ -340,5 +347,16 @@ mod tests {
     async fn an_evacuation_that_ends_meanwhile_needs_no_withdrawal() {
         // Another try would be refused.
         withdraw(&[ONE, FINISHED, FORBIDDEN]).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_an_api_that_names_the_evacuation_says_that_it_is_gone() {
+        for replies in [&[GONE][..], &[ONE, GONE]] {
+            withdraw(replies).await.unwrap();
+        }
+        for replies in [&[UNREGISTERED][..], &[ONE, UNREGISTERED]] {
+            let error = withdraw(replies).await.unwrap_err();
+            assert!(matches!(error, RequestError::Api { .. }), "{error:?}");
+        }
     }
 }

@@ -60,7 +60,7 @@ mod watching;
 pub use answer::Answer;
 pub use connect::{ConnectError, connect};
 pub use connection::Connection;
-pub use error::{RequestError, RespondError, is_admission_denial};
+pub use error::{RequestError, RespondError, is_admission_denial, is_missing};
 pub use error_chain::error_chain;
 pub use handle::{End, EvacuationHandle};
 pub use handler::Handler;

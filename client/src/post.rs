@@ -8,7 +8,7 @@ use kube::{Api, api::PostParams, core::Status};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{RespondError, backoff::Retry, error::causes, error_chain, source::Source};
+use crate::{RespondError, backoff::Retry, error::causes, error_chain, is_missing, source::Source};
 
 /// Timeout of one post.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -65,8 +65,7 @@ fn transient(error: &kube::Error, name: &str, after: Duration) -> bool {
     match error {
         kube::Error::Api(status) => match status.code {
             401 | 403 => after < STRANGER_PATIENCE,
-            // While the API is not registered, the kube-apiserver finds its path and not the object missing.
-            404 => status.details.as_ref().is_none_or(|details| details.name != name),
+            404 => !is_missing(status, name),
             // Every conflict with the question has a cause; others kept changing the object.
             409 if causes(status).is_empty() => true,
             // JSON of another program, such as a proxy before the kube-apiserver, has no code.

@@ -244,9 +244,9 @@ impl Requester {
         pod_uid: Option<&str>,
         entry: &Entry,
     ) -> Result<Option<EvacuationHandle>, RequestError> {
-        let found = call("reading evacuation", namespace, name, api.get_opt(name)).await?;
-        let Some(mut evacuation) = found else {
-            return Ok(None);
+        let mut evacuation = match call("reading evacuation", namespace, name, api.get(name)).await {
+            Err(error) if error.is_missing() => return Ok(None),
+            found => found?,
         };
         if pod_uid.is_some() && evacuation.spec.target.pod.uid.as_deref() != pod_uid {
             return Ok(None);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use evacuation_api::{Evacuation, LIMIT_CAUSES, PodTarget, Requester as Entry};
-use evacuation_client::{RequestError, Requester, is_admission_denial};
+use evacuation_client::{RequestError, Requester, is_admission_denial, is_missing};
 use kube::{Api, Client, api::PostParams, core::Status};
 use moka::future::Cache;
 
@@ -97,9 +97,9 @@ impl Asker {
     /// changes holds nothing up.
     pub(crate) async fn remove(&self, namespace: &str, name: &str, entry: &Entry) -> Result<bool, AskError> {
         let api: Api<Evacuation> = Api::namespaced(self.client.clone(), namespace);
-        let found = api.get_opt(name).await.map_err(of_call)?;
-        let Some(mut evacuation) = found else {
-            return Ok(false);
+        let mut evacuation = match api.get(name).await {
+            Err(kube::Error::Api(status)) if is_missing(&status, name) => return Ok(false),
+            found => found.map_err(of_call)?,
         };
         let before = evacuation.spec.requesters.len();
         evacuation.spec.requesters.retain(|known| known.key() != entry.key());
@@ -107,11 +107,7 @@ impl Asker {
             return Ok(false);
         }
         match api.replace(name, &PostParams::default(), &evacuation).await {
-            Err(kube::Error::Api(status))
-                if matches!(status.code, 404 | 409) && !is_admission_denial(&status) =>
-            {
-                Ok(false)
-            }
+            Err(kube::Error::Api(status)) if is_missing(&status, name) || is_conflict(&status) => Ok(false),
             written => written.map(|_| true).map_err(of_call),
         }
     }
@@ -152,6 +148,11 @@ fn of_call(error: kube::Error) -> AskError {
         kube::Error::Api(status) if is_rejection(&status) => AskError::Rejected(status.message.clone()),
         error => AskError::Unavailable(Box::new(error)),
     }
+}
+
+/// Returns true for the conflict of a write with the state of the object.
+fn is_conflict(status: &Status) -> bool {
+    status.code == 409 && !is_admission_denial(status)
 }
 
 /// Returns true for a reply by which the evacuation API rejects the request itself, or a webhook or policy of

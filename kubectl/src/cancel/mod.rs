@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use evacuation_api::{ConditionType, Evacuation, NodeEvacuation};
+use evacuation_client::is_missing;
 use evacuation_protocol::is_finished;
 use futures::{StreamExt, pin_mut};
 use kube::{
@@ -137,7 +138,7 @@ async fn delete(
     let preconditions = Preconditions { uid: drain.uid(), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     match api.delete(&name, &params).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => {}
+        Err(kube::Error::Api(status)) if is_missing(&status, &name) => {}
         deleted => {
             deleted.with_context(|| format!("nodeevacuation {name} cannot be deleted"))?;
         }
