@@ -48,8 +48,10 @@ impl ControlPlane {
     }
 
     async fn create_node(&self, name: &str, labels: &[(&str, &str)], taints: &[&str]) -> Result<()> {
+        // A value of a label has at most 63 bytes.
+        let hostname = if name.len() > 63 { name.split('.').next().unwrap_or(name) } else { name };
         let usual = [
-            ("kubernetes.io/hostname", name),
+            ("kubernetes.io/hostname", hostname),
             ("kubernetes.io/os", "linux"),
             ("kubernetes.io/arch", "amd64"),
         ];

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The drains of a node.
-async fn drains_of(desk: &Desk, node: &str) -> Vec<String> {
+pub(crate) async fn drains_of(desk: &Desk, node: &str) -> Vec<String> {
     let api: Api<NodeEvacuation> = Api::all(desk.admin());
     let all = api.list(&ListParams::default()).await.unwrap().items;
     let of_node = all.iter().filter(|drain| drain.spec.nodes.names == [node]);

@@ -19,6 +19,7 @@ mod drain_course;
 mod drain_end;
 mod edit;
 mod input;
+mod long_nodes;
 mod plugin;
 mod plugin_flags;
 mod read;
