@@ -11,6 +11,7 @@
 )]
 
 mod kubevirt;
+mod long_nodes;
 mod missing;
 mod node_maintenance;
 mod nvsentinel;

@@ -19,25 +19,25 @@ const OPERATORS: &str = "foregroundDeleteNodeMaintenance";
 const LABEL: &str = "remediation.medik8s.io/exclude-from-remediation";
 
 impl Stage {
-    fn maintenances(&self) -> Foreign {
+    pub(crate) fn maintenances(&self) -> Foreign {
         let kind = ["nodemaintenance.medik8s.io", "v1beta1", "NodeMaintenance"];
         Foreign::new(self, kind, "nodemaintenances", None)
     }
 
     /// The name of this scene's NodeMaintenance.
-    fn maintenance(&self) -> String {
+    pub(crate) fn maintenance(&self) -> String {
         format!("nm-{}", self.scene.namespace())
     }
 
     /// Creates the NodeMaintenance of the scene's node.
-    async fn maintain(&self, finalizers: &[&str]) -> DynamicObject {
+    pub(crate) async fn maintain(&self, finalizers: &[&str]) -> DynamicObject {
         let metadata = json!({"name": self.maintenance(), "finalizers": finalizers});
         let spec = json!({"nodeName": self.node, "reason": "a new\u{1b}[31m kernel"});
         self.maintenances().create(json!({"metadata": metadata, "spec": spec})).await
     }
 
     /// Waits until the NodeMaintenance is in a phase, with an error that contains that text.
-    async fn in_phase(&self, phase: &str, error: &str) -> DynamicObject {
+    pub(crate) async fn in_phase(&self, phase: &str, error: &str) -> DynamicObject {
         let wanted = |found: &DynamicObject| {
             text(found, "/status/phase") == phase && text(found, "/status/lastError").contains(error)
         };
@@ -48,7 +48,7 @@ impl Stage {
         Api::namespaced(self.scene.admin(), "medik8s-leases")
     }
 
-    async fn lease_holder(&self) -> Option<String> {
+    pub(crate) async fn lease_holder(&self) -> Option<String> {
         let lease = self.leases().get_opt(&format!("node-{}", self.node)).await.unwrap();
         lease.and_then(|lease| lease.spec?.holder_identity)
     }
