@@ -193,8 +193,8 @@ impl Requester for NodeMaintenances {
                 }
                 Ok(Some(Progress::new(Outcome::Waiting, "LeaseHeld", &error)))
             }
-            // The namespace of the leases, or a right, is missing.
-            Err(error) if matches!(error.code(), 403 | 404) && matches!(before, "" | RUNNING) => {
+            // The namespace of the leases, or a right, is missing, or the node's name is too long for one.
+            Err(error) if matches!(error.code(), 403 | 404 | 422) && matches!(before, "" | RUNNING) => {
                 let error = format!("the node's lease cannot be taken: {}", refusal(&error));
                 Ok(Some(Progress::new(Outcome::Waiting, "LeaseNotTaken", &error)))
             }

@@ -28,3 +28,14 @@ async fn a_node_whose_lease_has_the_longest_legal_name_is_maintained_and_put_bac
     assert!(!stage.is_cordoned().await);
     assert_eq!(stage.lease_holder().await, None);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_maintenance_of_a_node_whose_lease_can_have_no_name_says_so() {
+    let stage = stage("nolease", 253).await;
+    let pod = stage.pod("app").await;
+    stage.maintain(&[]).await;
+    stage.in_phase("Running", "the node's lease cannot be taken").await;
+    assert!(stage.scene.stays(&pod).await && stage.drains_of_node().await.is_empty());
+    stage.maintenances().delete(&stage.maintenance()).await;
+    stage.maintenances().gone(&stage.maintenance()).await;
+}
