@@ -1,4 +1,4 @@
-//! Number of ready pods at every moment, by the watch.
+//! Number of ready pods, or of others, at every moment, by the watch.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use super::Scene;
 use crate::pods::is_ready;
 
-/// Notes after each change of a pod how many are ready.
+/// Notes after each change of a pod how many are ready, or as wanted otherwise.
 #[derive(Debug)]
 pub struct Availability {
     stop: oneshot::Sender<()>,
@@ -28,12 +28,17 @@ impl Availability {
 
     /// Begins with the pods that there are, and that have these labels.
     pub async fn of(pods: Api<Pod>, labels: &str) -> Self {
+        Self::counting(pods, labels, is_ready).await
+    }
+
+    /// The same, but counts the pods that are as wanted.
+    pub async fn counting(pods: Api<Pod>, labels: &str, wanted: fn(&Pod) -> bool) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let (begun, beginning) = oneshot::channel();
         let events = watcher::watcher(pods, watcher::Config::default().labels(labels));
         let task = tokio::spawn(async move {
             pin_mut!(events);
-            let (mut ready, mut counts) = (BTreeMap::<String, bool>::new(), Vec::new());
+            let (mut counted, mut counts) = (BTreeMap::<String, bool>::new(), Vec::new());
             let mut begun = Some(begun);
             loop {
                 let event = tokio::select! {
@@ -43,10 +48,10 @@ impl Availability {
                 match event {
                     Event::Init => assert!(counts.is_empty(), "the watch was broken: it proves nothing"),
                     Event::InitApply(pod) | Event::Apply(pod) => {
-                        ready.insert(pod.name_any(), is_ready(&pod));
+                        counted.insert(pod.name_any(), wanted(&pod));
                     }
                     Event::Delete(pod) => {
-                        ready.remove(&pod.name_any());
+                        counted.remove(&pod.name_any());
                     }
                     Event::InitDone => {
                         if let Some(begun) = begun.take() {
@@ -55,7 +60,7 @@ impl Availability {
                     }
                 }
                 if begun.is_none() {
-                    counts.push(ready.values().filter(|ready| **ready).count());
+                    counts.push(counted.values().filter(|counts| **counts).count());
                 }
             }
         });
@@ -63,7 +68,7 @@ impl Availability {
         Self { stop, task }
     }
 
-    /// The fewest pods that were ready at any moment, and the most.
+    /// The fewest pods that counted at any moment, and the most.
     pub async fn bounds(self) -> (usize, usize) {
         self.stop.send(()).unwrap();
         let counts = self.task.await.unwrap();

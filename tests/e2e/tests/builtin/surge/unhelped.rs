@@ -1,9 +1,20 @@
 //! Pods that nobody can make a replacement for beside them.
 
 use evacuation_api::{Answer, RELEASED_ANNOTATION, REPLACEMENT_RESPONDER};
-use evacuation_e2e::{PodSpec, Scene, scene::annotation, workload};
+use evacuation_e2e::{
+    PodSpec, Scene,
+    scene::{Availability, annotation},
+    workload,
+};
 use futures::future::join_all;
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::{
+    apps::v1::{Deployment, StatefulSet},
+    core::v1::{PersistentVolume, PersistentVolumeClaim, Pod},
+};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
 use serde_json::json;
 
 use crate::workload::Workload;
@@ -67,6 +78,8 @@ async fn an_owner_that_wants_one_pod_at_a_time_never_has_two() {
     let network = json!([{"name": "app", "image": "app", "ports": [{"containerPort": 18_081}]}]);
     let network = json!({"hostNetwork": true, "containers": network});
     let said = json!({"surge.evacuation.dev/one-at-a-time": "true"});
+    let (volumes, volume) = claim(&scene).await;
+    let uses_it = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     let owners = [
         ("recreate", strategy(json!({"type": "Recreate"})), "Deployment recreate has the strategy Recreate"),
         ("no-surge", strategy(rolling), "Deployment no-surge has maxSurge 0"),
@@ -75,6 +88,11 @@ async fn an_owner_that_wants_one_pod_at_a_time_never_has_two() {
             "network",
             template(json!({"spec": network})),
             "it takes port 18081 of its node, whose network it uses",
+        ),
+        (
+            "claim",
+            template(json!({"spec": {"volumes": uses_it}})),
+            "its claim data has the access mode ReadWriteOncePod",
         ),
         ("said", template(json!({"metadata": {"annotations": said}})), "surge.evacuation.dev/one-at-a-time"),
     ];
@@ -85,6 +103,9 @@ async fn an_owner_that_wants_one_pod_at_a_time_never_has_two() {
             merge(&mut owner, patch);
             scene.create::<Deployment>(owner).await;
             let pod = scene.only_pod(name, None).await;
+            let labels = format!("app={name}");
+            let stays = |pod: &Pod| pod.metadata.deletion_timestamp.is_none();
+            let staying = Availability::counting(scene.pods.api(), &labels, stays).await;
             let evacuation = scene.evacuate(&pod).await;
             let answer = scene.answered(&evacuation, Answer::Accept).await;
             assert_eq!(answer.reason.as_deref(), Some("NoReplacement"), "{name}");
@@ -93,9 +114,33 @@ async fn an_owner_that_wants_one_pod_at_a_time_never_has_two() {
             scene.ends(&evacuation, "Evacuated Evicted").await;
             let next = scene.only_pod(name, Some(&pod)).await;
             assert_eq!(annotation(&next, RELEASED_ANNOTATION), None);
+            let (_, most) = staying.bounds().await;
+            assert_eq!(most, 1, "{name}: pods that did not terminate");
         }
     });
     join_all(asked).await;
+    volumes.delete(&volume, &DeleteParams::default()).await.unwrap();
+}
+
+/// Creates a claim `data` with a volume that one pod can have at a time. Returns the volume to delete at the
+/// end.
+async fn claim(scene: &Scene) -> (Api<PersistentVolume>, String) {
+    let name = format!("data-{}", scene.namespace());
+    let spec = json!({
+        "accessModes": ["ReadWriteOncePod"], "capacity": {"storage": "1Gi"}, "storageClassName": "",
+        "persistentVolumeReclaimPolicy": "Retain",
+        "csi": {"driver": "volumes.test.evacuation.dev", "volumeHandle": name},
+        "claimRef": {"namespace": scene.namespace(), "name": "data"},
+    });
+    let object = json!({"metadata": {"name": name}, "spec": spec});
+    let volumes: Api<PersistentVolume> = Api::all(scene.admin());
+    volumes.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    let spec = json!({
+        "accessModes": ["ReadWriteOncePod"], "storageClassName": "", "volumeName": name,
+        "resources": {"requests": {"storage": "1Gi"}},
+    });
+    scene.create::<PersistentVolumeClaim>(json!({"metadata": {"name": "data"}, "spec": spec})).await;
+    (volumes, name)
 }
 
 /// Sets the fields of a patch.
