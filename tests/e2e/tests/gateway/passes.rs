@@ -1,9 +1,9 @@
 //! Calls that are not held up.
 
-use controlplane::eventually;
+use controlplane::{AuditEvent, eventually};
 use evacuation_e2e::{
     DenyingWebhook, PodSpec,
-    scene::{PATIENCE, refused_saying},
+    scene::{PATIENCE, answer, refused_saying},
 };
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::{
@@ -104,6 +104,29 @@ async fn a_forced_deletion_passes_for_holders_of_override_and_asks_for_others() 
     stage.pods.gone(&pod).await.unwrap();
     let said = stage.event("Pod", "app", "DeletionForced").await;
     assert!(said.contains(&user.name), "{said}");
+}
+
+/// Its app was asked before, and the way out of the guide needs no right to override.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forced_deletion_of_a_pod_that_terminates_already_passes_for_everyone() {
+    let stage = Stage::new("leaving").await;
+    let spec = PodSpec::watching().annotation("controlplane.test/gone-after", "1h");
+    let pod = stage.app_pod("app", spec).await;
+    let evacuation = stage.ask_and_reach(&pod, json!({})).await;
+    answer(&stage.client_of(&pod).await, &evacuation, json!({"answer": "Accept"})).await.unwrap();
+    stage.pod_until(&pod, "it terminates", |pod| pod.metadata.deletion_timestamp.is_some()).await;
+
+    let user = stage.user("plain", &["edit"]).await;
+    stage.decided(&user.name, &json!({"resource": "pods", "verb": "delete"}), true).await;
+    let as_user = format!("--as={}", user.name);
+    let force = ["delete", "pod", "app", "--force", "--grace-period=0", &as_user];
+    let forced = run(stage.kubectl(&force)).await;
+    assert!(forced.success(), "{forced:?}");
+    stage.pods.gone(&pod).await.unwrap();
+    let tries: Vec<_> = stage.deletions("app").iter().map(AuditEvent::code).collect();
+    assert_eq!(tries, [200], "the first one passes");
+    stage.ends(&evacuation, "Evacuated Evicted").await;
+    assert_eq!(stage.all_evacuations().await.len(), 1, "nobody is asked again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
