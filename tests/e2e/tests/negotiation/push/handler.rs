@@ -1,5 +1,7 @@
 //! An app that does its part: the guide's Python handler, and what it is sent.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use chrono::{TimeDelta, Utc};
 use evacuation_api::{Answer, ResponderState, ReviewAction};
 use evacuation_e2e::{
@@ -66,6 +68,37 @@ async fn the_guides_handler_refuses_and_is_asked_again_when_it_said_and_learns_o
         .await;
     assert_eq!(first(&known).state, ResponderState::Canceled);
     assert!(scene.stays(&pod).await);
+}
+
+/// The shortest delay is one that the controller renews in time, of several apps at once, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn apps_that_delay_by_a_second_again_and_again_are_evicted_only_when_they_accept() {
+    const DELAYS: usize = 5;
+    let scene = Scene::new("seconds").await;
+    let mut asked = Vec::new();
+    for number in 0..4 {
+        let pod = scene.pod(&format!("app-{number}"), PodSpec::pushed(scene.port)).await;
+        let replies = AtomicUsize::new(0);
+        let endpoint = Endpoint::of(&pod, scene.port, move |question| {
+            let is_done = replies.fetch_add(1, Ordering::Relaxed) >= DELAYS;
+            let delay = json!({"answer": "Delay", "delaySeconds": 1});
+            Reply::Json(answering(question, if is_done { json!({"answer": "Accept"}) } else { delay }))
+        });
+        let endpoint = endpoint.await.unwrap();
+        asked.push((scene.ask(&pod, json!({})).await, endpoint));
+    }
+    for (evacuation, endpoint) in asked {
+        let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+        let responder = first(&ended);
+        assert_eq!(
+            (responder.state, responder.answer),
+            (ResponderState::Completed, Some(Answer::Accept)),
+            "{responder:?}"
+        );
+        let evicted = scene.evicted_once(&evacuation.spec.target.pod.name);
+        assert!(responder.answer_time.unwrap().0 < evicted, "{evicted}: {responder:?}");
+        assert!(endpoint.asked().len() > DELAYS, "it was reminded before each delay ended");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
