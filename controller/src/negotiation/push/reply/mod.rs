@@ -12,6 +12,7 @@ mod text;
 use evacuation_api::{
     Answer, Json, JsonFields, MAX_DELAY_SECONDS, MAX_MESSAGE_LENGTH, MAX_REASON_LENGTH, ReviewResponse,
 };
+use evacuation_protocol::MIN_ENDPOINT_DELAY_SECONDS;
 use serde_json::Value;
 
 pub(crate) use self::compressed::expanded;
@@ -89,13 +90,13 @@ fn response(
     answer: Answer,
     (reason, message): (Option<String>, Option<String>),
 ) -> Result<ReviewResponse, String> {
-    let delay_seconds = (answer == Answer::Delay).then(|| seconds(fields, "delaySeconds")).transpose()?;
-    let delay_seconds = match delay_seconds {
-        Some(None) => return Err("response.delaySeconds is missing: Delay needs its length".to_owned()),
-        given => given.flatten(),
+    let Length { seconds, problem } = length(fields, answer);
+    let message = match (message, problem) {
+        (Some(message), Some(problem)) => Some(cut(&format!("{message} ({problem})"))),
+        (message, problem) => message.or(problem.map(|problem| cut(&problem))),
     };
-    let (retry_after_seconds, message) =
-        if answer == Answer::Refuse { refused_for(fields, message) } else { (None, message) };
+    let (delay_seconds, retry_after_seconds) =
+        if answer == Answer::Delay { (seconds, None) } else { (None, seconds) };
     Ok(ReviewResponse {
         evacuation_uid: uid(fields, "evacuationUid")?,
         pod_uid: uid(fields, "podUid")?,
@@ -107,14 +108,26 @@ fn response(
     })
 }
 
-/// Returns the time after which a refusal may be asked again, and its message. A time that cannot be read
-/// costs no app its refusal: the message names it.
-fn refused_for(fields: &JsonFields<'_>, message: Option<String>) -> (Option<i64>, Option<String>) {
-    match seconds(fields, "retryAfterSeconds") {
-        Ok(given) => (given, message),
+/// The seconds of an answer, and what is wrong with those that were given.
+struct Length {
+    seconds: Option<i64>,
+    problem: Option<String>,
+}
+
+/// Returns the seconds that go with an answer. A length that cannot be read costs no app its answer: a delay
+/// gets the shortest one that its endpoint can renew.
+fn length(fields: &JsonFields<'_>, answer: Answer) -> Length {
+    let given = match answer {
+        Answer::Accept => Ok(None),
+        Answer::Delay => seconds(fields, "delaySeconds")
+            .and_then(|given| given.map(Some).ok_or_else(|| "response.delaySeconds is missing".to_owned())),
+        Answer::Refuse => seconds(fields, "retryAfterSeconds"),
+    };
+    match given {
+        Ok(seconds) => Length { seconds, problem: None },
         Err(problem) => {
-            let words = message.map_or_else(|| problem.clone(), |message| format!("{message} ({problem})"));
-            (None, Some(cut(&words)))
+            let seconds = (answer == Answer::Delay).then_some(MIN_ENDPOINT_DELAY_SECONDS);
+            Length { seconds, problem: Some(problem) }
         }
     }
 }
@@ -251,6 +264,9 @@ mod tests {
             (json!({"answer": "Delay", "delaySeconds": -5}), (Answer::Delay, Some(1), None)),
             (json!({"answer": "Delay", "delaySeconds": 1.5}), (Answer::Delay, Some(2), None)),
             (json!({"answer": "Delay", "delaySeconds": "30"}), (Answer::Delay, Some(30), None)),
+            (json!({"answer": "Delay", "delaySeconds": "5m"}), (Answer::Delay, Some(10), None)),
+            (json!({"answer": "Delay", "delaySeconds": []}), (Answer::Delay, Some(10), None)),
+            (json!({"answer": "Delay"}), (Answer::Delay, Some(10), None)),
             (
                 json!({"answer": "Delay", "delaySeconds": u64::MAX}),
                 (Answer::Delay, Some(MAX_DELAY_SECONDS), None),
@@ -289,19 +305,27 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_counts_whatever_its_time_to_ask_again_is() {
-        for time in [json!("5m"), json!("soon"), json!("Thu, 26 Nov 2026 12:18:27 GMT"), json!([])] {
-            for (message, start) in [(json!("a backup"), "a backup ("), (Value::Null, "")] {
-                let given = json!({"answer": "Refuse", "retryAfterSeconds": time, "message": message});
-                let found = read(&given).unwrap().unwrap();
-                assert_eq!((found.answer, found.retry_after_seconds), (Answer::Refuse, None), "{given}");
-                let said = found.message.unwrap();
-                let expected = format!("{start}response.retryAfterSeconds is {time} and not a number");
-                assert!(said.starts_with(&expected), "{given}: {said}");
+    fn an_answer_counts_although_its_time_cannot_be_read() {
+        for (answer, field, delay) in
+            [("Refuse", "retryAfterSeconds", None), ("Delay", "delaySeconds", Some(10))]
+        {
+            for time in [json!("5m"), json!("soon"), json!("Thu, 26 Nov 2026 12:18:27 GMT"), json!([])] {
+                for (message, start) in [(json!("a backup"), "a backup ("), (Value::Null, "")] {
+                    let given = json!({"answer": answer, field: time, "message": message});
+                    let found = read(&given).unwrap().unwrap();
+                    assert_eq!((found.delay_seconds, found.retry_after_seconds), (delay, None), "{given}");
+                    let said = found.message.unwrap();
+                    let expected = format!("{start}response.{field} is {time} and not a number");
+                    assert!(said.starts_with(&expected), "{given}: {said}");
+                }
             }
+            let cut = format!(
+                r#"{{"response": {{"evacuationUid": "e1", "podUid": "p1", "answer": "{answer}", "{field}": "5m",}}}}"#
+            );
+            assert_eq!(read_reply(cut.as_bytes(), None).unwrap().unwrap().delay_seconds, delay);
         }
-        let cut = br#"{"response": {"evacuationUid": "e1", "podUid": "p1", "answer": "Refuse", "retryAfterSeconds": "5m",}}"#;
-        assert_eq!(read_reply(cut, None).unwrap().unwrap().answer, Answer::Refuse);
+        let said = read(&json!({"answer": "Delay"})).unwrap().unwrap().message;
+        assert_eq!(said.as_deref(), Some("response.delaySeconds is missing"));
     }
 
     #[test]
@@ -449,7 +473,6 @@ mod tests {
         for body in [
             format!(r#"{{"response": {{{uids}, "answer": "Accept",}}}}"#),
             format!(r#"{{"response": {{{uids}, "answer": "Accept", "answer": "No",}}}}"#),
-            format!(r#"{{"response": {{{uids}, "answer": "Delay", "delaySeconds": "5m",}}}}"#),
             r#"{"response": {"podUid": "p1", "answer": "Refuse",}}"#.to_owned(),
             format!("{uids} the answer must be Accept, Delay or Refuse"),
         ] {
@@ -462,8 +485,6 @@ mod tests {
         let table = [
             (json!({"answer": "Maybe"}), "response.answer is \"Maybe\": it must be Accept, Delay or Refuse"),
             (json!({}), "response.answer is null: it must be Accept, Delay or Refuse"),
-            (json!({"answer": "Delay"}), "response.delaySeconds is missing: Delay needs its length"),
-            (json!({"answer": "Delay", "delaySeconds": []}), "response.delaySeconds is [] and not a number"),
             (
                 json!({"answer": "Accept", "podUid": 7}),
                 "response.podUid is missing: repeat it from the request",

@@ -1,5 +1,7 @@
 //! Answers that a framework, a proxy or a cut changed on their way.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use evacuation_api::{Answer, Evacuation};
 use evacuation_e2e::{Endpoint, PodSpec, Reply, Scene, answering, ok, scene::first};
 use futures::future::join_all;
@@ -58,4 +60,36 @@ async fn rule_11_a_refusal_counts_in_whatever_form_it_comes() {
         }
     });
     join_all(refused).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_11_a_delay_without_a_readable_length_counts_until_its_app_accepts() {
+    const DELAYS: usize = 2;
+    let scene = Scene::new("lengths").await;
+    let answers = [
+        ("missing", json!({"answer": "Delay"})),
+        ("unreadable", json!({"answer": "Delay", "delaySeconds": "5m"})),
+    ];
+    let delayed = answers.map(|(name, delay)| {
+        let scene = &scene;
+        async move {
+            let pod = scene.pod(name, PodSpec::pushed(scene.port)).await;
+            let replies = AtomicUsize::new(0);
+            let endpoint = Endpoint::of(&pod, scene.port, move |question| {
+                let is_done = replies.fetch_add(1, Ordering::Relaxed) >= DELAYS;
+                let answer = if is_done { json!({"answer": "Accept"}) } else { delay.clone() };
+                Reply::Json(answering(question, answer))
+            });
+            let endpoint = endpoint.await.unwrap();
+            let evacuation = scene.ask(&pod, json!({})).await;
+            let is_delayed = |e: &Evacuation| first(e).answer == Some(Answer::Delay);
+            let delayed = scene.until(&evacuation, &format!("the delay of {name} counts"), is_delayed).await;
+            let said = first(&delayed).message.clone().unwrap_or_default();
+            assert!(said.starts_with("response.delaySeconds is "), "{said}");
+            let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+            assert_eq!(first(&ended).answer, Some(Answer::Accept), "{name}");
+            assert!(endpoint.asked().len() > DELAYS, "it was reminded before each delay ended");
+        }
+    });
+    join_all(delayed).await;
 }
