@@ -134,6 +134,36 @@ mod tests {
     }
 
     #[test]
+    fn the_objects_of_another_namespace_register_no_pod_and_their_end_unregisters_none() {
+        let mut index = ResponderIndex::default();
+        let all = [
+            responder("tenant", "db", &json!({})),
+            responder("tenant", "labels", &json!({"matchLabels": {"app": "db"}})),
+            responder("", "nowhere", &json!({})),
+        ];
+        index.take(&Event::Init);
+        for object in &all {
+            index.take(&Event::InitApply(object.clone()));
+        }
+        index.take(&Event::InitDone);
+        let mut cut = pod("shop", Some("db"), None);
+        cut.metadata.labels.get_or_insert_default().insert(LABELS_CUT.to_owned(), "1".to_owned());
+        for other in [pod("shop", None, None), pod("shop", Some("db"), None), cut] {
+            assert!(!index.is_registered(&other), "{:?}", other.metadata);
+        }
+        assert!(index.is_registered(&pod("tenant", Some("db"), None)));
+
+        let own = responder("shop", "db", &json!({"matchLabels": {"app": "db"}}));
+        index.take(&Event::Apply(own));
+        for object in all {
+            index.take(&Event::Delete(object));
+            assert!(index.is_registered(&pod("shop", Some("db"), None)), "its own object stays");
+        }
+        assert!(!index.is_registered(&pod("tenant", Some("db"), None)));
+        assert!(!index.is_registered(&pod("shop", Some("web"), None)));
+    }
+
+    #[test]
     fn the_index_follows_the_watch_and_a_new_list_takes_the_place_of_everything() {
         let mut index = ResponderIndex::default();
         let any = pod("shop", None, None);
