@@ -23,6 +23,7 @@ mod counting;
 mod group;
 mod outages;
 mod overload;
+mod report;
 
 /// Maximum number of reads of one user at once: its share of the slots.
 const SHARE: u32 = 16;
