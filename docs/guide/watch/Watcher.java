@@ -48,7 +48,6 @@ public final class Watcher {
     /** The server ends a watch after this time. A connection that is silent for longer is dead. */
     private static final int WATCH_SECONDS = 30;
     private static final int MAX_PAUSE = 15;
-    private static final Set<Integer> REJECTED = Set.of(400, 403, 404, 409, 422);
 
     private final Path busyFile;
     private final int delay;
@@ -67,10 +66,26 @@ public final class Watcher {
     /** A reply that is no success. */
     private static final class Failed extends IOException {
         private final int code;
+        private final String body;
 
-        Failed(int code, String message) {
-            super(code + " " + message);
+        Failed(int code, String body) {
+            super(code + " " + body.substring(0, Math.min(body.length(), 4096)));
             this.code = code;
+            this.body = body;
+        }
+
+        /** Whether the server has rejected an answer. A 404 or 409 that gives no details says nothing about it. */
+        boolean isFinal(Object name) {
+            try {
+                return switch (code) {
+                    case 400, 403, 422 -> true;
+                    case 404 -> name.equals(at(Json.read(body), "details", "name"));
+                    case 409 -> !list(Json.read(body), "details", "causes").isEmpty();
+                    default -> false;
+                };
+            } catch (IllegalArgumentException e) {
+                return false;
+            }
         }
     }
 
@@ -116,7 +131,7 @@ public final class Watcher {
         HttpResponse<InputStream> reply = client().send(request, HttpResponse.BodyHandlers.ofInputStream());
         if (reply.statusCode() >= 300) {
             try (InputStream said = reply.body()) {
-                throw new Failed(reply.statusCode(), new String(said.readNBytes(4096), StandardCharsets.UTF_8));
+                throw new Failed(reply.statusCode(), new String(said.readNBytes(65536), StandardCharsets.UTF_8));
             }
         }
         return reply.body();
@@ -141,7 +156,7 @@ public final class Watcher {
                 return read("POST", "/" + at(evacuation, "metadata", "name") + "/respond", body);
             } catch (IOException | IllegalArgumentException e) {
                 System.out.println("not answered: " + e);
-                if (e instanceof Failed failed && REJECTED.contains(failed.code)) {
+                if (e instanceof Failed failed && failed.isFinal(at(evacuation, "metadata", "name"))) {
                     return null;
                 }
             }

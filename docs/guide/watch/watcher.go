@@ -80,11 +80,31 @@ type response struct {
 
 // failed is a reply that is no success.
 type failed struct {
-	code    int
-	message string
+	code int
+	body string
 }
 
-func (f failed) Error() string { return fmt.Sprintf("%d %s", f.code, f.message) }
+func (f failed) Error() string { return fmt.Sprintf("%d %.4096s", f.code, f.body) }
+
+// isFinal tells whether the server has rejected an answer to the evacuation of that name. A 404 or 409 that
+// gives no details says nothing about it.
+func (f failed) isFinal(name string) bool {
+	var status struct {
+		Details struct {
+			Name   string            `json:"name"`
+			Causes []json.RawMessage `json:"causes"`
+		} `json:"details"`
+	}
+	switch f.code {
+	case 400, 403, 422:
+		return true
+	case 404:
+		return json.Unmarshal([]byte(f.body), &status) == nil && status.Details.Name == name
+	case 409:
+		return json.Unmarshal([]byte(f.body), &status) == nil && len(status.Details.Causes) > 0
+	}
+	return false
+}
 
 // file returns the content of a file that the kubelet mounts into the pod.
 func file(name string) (string, error) {
@@ -132,8 +152,8 @@ func request(ctx context.Context, method, path string, body any) (io.ReadCloser,
 	}
 	if reply.StatusCode >= 300 {
 		defer reply.Body.Close()
-		message, _ := io.ReadAll(io.LimitReader(reply.Body, 4096))
-		return nil, failed{reply.StatusCode, string(message)}
+		said, _ := io.ReadAll(io.LimitReader(reply.Body, 65536))
+		return nil, failed{reply.StatusCode, string(said)}
 	}
 	return reply.Body, nil
 }
@@ -165,11 +185,8 @@ func answer(ctx context.Context, to evacuation, spec response) (int, bool) {
 		}
 		fmt.Println("not answered:", err)
 		var rejected failed
-		if errors.As(err, &rejected) {
-			switch rejected.code {
-			case 400, 403, 404, 409, 422:
-				return 0, false
-			}
+		if errors.As(err, &rejected) && rejected.isFinal(to.Metadata.Name) {
+			return 0, false
 		}
 		wait(ctx, pause)
 	}

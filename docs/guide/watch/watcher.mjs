@@ -20,7 +20,6 @@ const FOLDER = process.env.FOLDER ?? "/var/run/secrets/kubernetes.io/serviceacco
 // The server ends a watch after this time. A connection that is silent for longer is dead.
 const WATCH_SECONDS = 30;
 const MAX_PAUSE = 15;
-const REJECTED = [400, 403, 404, 409, 422];
 
 const { values: options } = parseArgs({
   options: {
@@ -31,9 +30,25 @@ const { values: options } = parseArgs({
 
 /** A reply that is no success. */
 class Failed extends Error {
-  constructor(code, message) {
-    super(`${code} ${message}`);
+  constructor(code, body) {
+    super(`${code} ${String(body).slice(0, 4096)}`);
     this.code = code;
+    this.body = body;
+  }
+
+  /** Whether the server has rejected an answer. A 404 or 409 that gives no details says nothing about it. */
+  isFinal(name) {
+    try {
+      if (this.code === 404) {
+        return JSON.parse(this.body).details.name === name;
+      }
+      if (this.code === 409) {
+        return JSON.parse(this.body).details.causes.length > 0;
+      }
+    } catch {
+      return false;
+    }
+    return [400, 403, 422].includes(this.code);
   }
 }
 
@@ -68,7 +83,7 @@ async function request(method, path, body) {
     asked.end(body === undefined ? undefined : JSON.stringify(body));
   });
   if (reply.statusCode >= 300) {
-    throw new Failed(reply.statusCode, (await text(reply)).slice(0, 4096));
+    throw new Failed(reply.statusCode, await text(reply));
   }
   return reply;
 }
@@ -83,7 +98,7 @@ async function answer(evacuation, spec, stop) {
       return JSON.parse(await text(reply)).status ?? {};
     } catch (error) {
       console.log(`not answered: ${error.message}`);
-      if (REJECTED.includes(error.code)) {
+      if (error instanceof Failed && error.isFinal(evacuation.metadata.name)) {
         return undefined;
       }
     }

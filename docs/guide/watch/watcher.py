@@ -28,9 +28,21 @@ MAX_PAUSE = 15
 class Failed(Exception):
     """A reply that is no success."""
 
-    def __init__(self, code, message):
-        super().__init__(f"{code} {message}")
+    def __init__(self, code, body):
+        super().__init__(f"{code} {body[:4096]}")
         self.code = code
+        self.body = body
+
+    def is_final(self, name):
+        """Whether the server has rejected an answer. A 404 or 409 that gives no details says nothing about it."""
+        try:
+            if self.code == 404:
+                return json.loads(self.body)["details"]["name"] == name
+            if self.code == 409:
+                return bool(json.loads(self.body)["details"]["causes"])
+        except (ValueError, TypeError, KeyError):
+            return False
+        return self.code in (400, 403, 422)
 
 
 def request(method, path, body=None):
@@ -50,7 +62,7 @@ def request(method, path, body=None):
     connection.request(method, url, body, headers)
     reply = connection.getresponse()
     if reply.status >= 300:
-        raise Failed(reply.status, reply.read(4096).decode(errors="replace"))
+        raise Failed(reply.status, reply.read(65536).decode(errors="replace"))
     return reply
 
 
@@ -58,13 +70,14 @@ def answer(evacuation, spec, stop):
     """Posts an answer until the server has taken or rejected it. Returns the reply, or None."""
     spec = {"evacuationUid": evacuation["metadata"]["uid"], "podUid": evacuation["spec"]["target"]["pod"]["uid"], **spec}
     body = {"apiVersion": "evacuation.dev/v1alpha1", "kind": "EvacuationResponse", "spec": spec}
+    name = evacuation["metadata"]["name"]
     pause = 1
     while not stop.is_set():
         try:
-            return json.load(request("POST", f"/{evacuation['metadata']['name']}/respond", body))["status"]
+            return json.load(request("POST", f"/{name}/respond", body))["status"]
         except (OSError, http.client.HTTPException, ValueError, Failed) as error:
             print(f"not answered: {error}", flush=True)
-            if isinstance(error, Failed) and error.code in (400, 403, 404, 409, 422):
+            if isinstance(error, Failed) and error.is_final(name):
                 return None
         stop.wait(pause)
         pause = min(2 * pause, MAX_PAUSE)

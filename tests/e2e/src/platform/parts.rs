@@ -7,12 +7,14 @@ use evacuation_api::Evacuation;
 use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
 use kube::{
     Api,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, DynamicObject, ListParams, PostParams},
 };
 use serde_json::json;
 
 use super::{Gateway, NAMESPACE, Platform, START, install::api_services};
 
+/// The registration of the API.
+const API_SERVICE: &str = "v1alpha1.evacuation.dev";
 /// Lease of the controllers.
 const LEASE: &str = "evacuation-controller";
 /// Lease of the built-in responders.
@@ -30,7 +32,7 @@ impl Platform {
             if let Some(ended) = self.apiservers.iter().find(|process| !process.is_running()) {
                 bail!("{} ended: {}", ended.name(), ended.log().unwrap_or_default());
             }
-            let service = services.get("v1alpha1.evacuation.dev").await?;
+            let service = services.get(API_SERVICE).await?;
             let conditions = service.data.pointer("/status/conditions").cloned().unwrap_or_default();
             let available = conditions.as_array().into_iter().flatten().any(|condition| {
                 condition.get("type") == Some(&json!("Available"))
@@ -52,6 +54,39 @@ impl Platform {
         })
         .await?;
         Ok(())
+    }
+
+    /// Takes the registration of the API away, and waits until the kube-apiserver does not know its paths.
+    /// Returns what [`register`](Self::register) takes.
+    ///
+    /// # Errors
+    ///
+    /// Fails when that takes too long.
+    pub async fn unregister(&self) -> anyhow::Result<DynamicObject> {
+        let services = api_services(self.client()?);
+        let service = services.get(API_SERVICE).await?;
+        services.delete(API_SERVICE, &DeleteParams::default()).await?;
+        let evacuations: Api<Evacuation> = Api::all(self.client()?);
+        eventually(START, "the kube-apiserver has forgotten the API", || async {
+            match evacuations.list_metadata(&ListParams::default().limit(1)).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                other => bail!("{other:?}"),
+            }
+        })
+        .await?;
+        Ok(service)
+    }
+
+    /// Registers the API again, and waits until it is [`available`](Self::available).
+    ///
+    /// # Errors
+    ///
+    /// Fails when that takes too long.
+    pub async fn register(&self, mut service: DynamicObject) -> anyhow::Result<()> {
+        service.metadata.resource_version = None;
+        service.metadata.uid = None;
+        api_services(self.client()?).create(&PostParams::default(), &service).await?;
+        self.available().await
     }
 
     /// The identity that the lease names, if any.

@@ -3,10 +3,7 @@
 use controlplane::{Output, eventually};
 use evacuation_api::NodeEvacuation;
 use evacuation_e2e::{PodSpec, Scene, scene::PATIENCE};
-use k8s_openapi::{
-    api::{core::v1::Node, policy::v1::PodDisruptionBudget},
-    kube_aggregator::pkg::apis::apiregistration::v1::APIService,
-};
+use k8s_openapi::api::{core::v1::Node, policy::v1::PodDisruptionBudget};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, PostParams},
@@ -67,9 +64,7 @@ async fn while_the_api_server_is_down_each_command_names_it_and_writes_nothing_l
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_without_the_evacuation_api_is_told_from_one_that_is_down() {
     let scene = scene("absent").await;
-    let services: Api<APIService> = Api::all(scene.admin());
-    let mut service = services.get("v1alpha1.evacuation.dev").await.unwrap();
-    services.delete("v1alpha1.evacuation.dev", &DeleteParams::default()).await.unwrap();
+    let service = scene.platform().unregister().await.unwrap();
     let told = eventually(PATIENCE, "the kube-apiserver has forgotten the API", || async {
         let error = fails(&scene, &["evacuate", "status", "--request-timeout=2s"]).await;
         let parts = ["does not serve evacuation.dev", "is this the right context?"];
@@ -77,10 +72,7 @@ async fn a_cluster_without_the_evacuation_api_is_told_from_one_that_is_down() {
     });
     told.await.unwrap();
 
-    service.metadata.resource_version = None;
-    service.metadata.uid = None;
-    service.status = None;
-    services.create(&PostParams::default(), &service).await.unwrap();
+    scene.platform().register(service).await.unwrap();
     let served = eventually(PATIENCE, "the API is served again", || async {
         let output = scene.platform().kubectl(&["evacuate", "status"]).await.unwrap();
         if output.code == Some(0) { Ok(()) } else { Err(output.stderr) }
