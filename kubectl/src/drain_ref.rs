@@ -2,9 +2,9 @@
 
 use anyhow::{Context, bail};
 use evacuation_api::{DrainConditionType, NodeEvacuation};
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::{Api, Client, ResourceExt};
 
-use crate::node_name::node_name;
+use crate::{listing::readable, node_name::node_name};
 
 /// A name on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl DrainRef {
                 }
             }
         };
-        let all = api.list(&ListParams::default()).await.context("nodeevacuations cannot be listed")?.items;
+        let all = readable(&api).await.context("nodeevacuations cannot be listed")?.items;
         let of_node = all.into_iter().filter(|drain| nodes(drain).contains(&node.as_str()));
         Ok(Found::OfNode(node.clone(), of_node.collect()))
     }

@@ -25,6 +25,7 @@ mod foreign_flag;
 mod grant;
 mod label_selector;
 pub mod lint;
+mod listing;
 mod moment;
 mod next;
 pub mod node;

@@ -8,11 +8,14 @@ use futures::{
 };
 use kube::{
     Api, Client, ResourceExt,
+    core::Status,
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
     },
 };
+
+use crate::listing::UNREADABLE;
 
 /// Duration of one watch request, in seconds. A connection that died silently is renewed soon after it.
 const WATCH_SECONDS: u32 = 30;
@@ -69,17 +72,27 @@ pub(crate) fn is_refused(error: &watcher::Error) -> bool {
     matches!(code(error), Some(401 | 403))
 }
 
-/// Returns true when no server answered within the time of the connection.
-pub(crate) fn is_unserved(error: &watcher::Error) -> bool {
-    code(error) == Some(503)
+/// Returns true when a watch that has shown nothing yet is to end: the caller may not watch, no server
+/// answered within the time of the connection, or the server cannot read one of the objects.
+pub(crate) fn is_final(error: &watcher::Error) -> bool {
+    is_refused(error) || code(error) == Some(503) || is_unreadable(error)
+}
+
+/// Returns true when the server cannot read one of the objects.
+pub(crate) fn is_unreadable(error: &watcher::Error) -> bool {
+    status(error).is_some_and(|status| status.reason == UNREADABLE)
 }
 
 fn code(error: &watcher::Error) -> Option<u16> {
+    status(error).map(|status| status.code)
+}
+
+fn status(error: &watcher::Error) -> Option<&Status> {
     use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
     match error {
         InitialListFailed(kube::Error::Api(status))
         | WatchFailed(kube::Error::Api(status))
-        | WatchStartFailed(kube::Error::Api(status)) => Some(status.code),
+        | WatchStartFailed(kube::Error::Api(status)) => Some(status),
         _ => None,
     }
 }

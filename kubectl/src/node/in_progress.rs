@@ -7,11 +7,11 @@ use evacuation_api::{
     DrainConditionType, NodeEvacuation, NodeEvacuationSpec, NodeSelection, default_node_evacuation,
     from_condition_time,
 };
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::Node;
-use crate::{connection::user_name, moment::Now, output::say};
+use crate::{connection::user_name, listing::readable, moment::Now, output::say};
 
 impl Node {
     /// Returns the drain of this user and these nodes that is in progress, and says that it is shown. With
@@ -20,7 +20,7 @@ impl Node {
         let user = user_name(client).await?;
         let wanted = self.manifest()?;
         let api: Api<NodeEvacuation> = Api::all(client.clone());
-        let drains = api.list(&ListParams::default()).await.context("nodeevacuations cannot be listed")?;
+        let drains = readable(&api).await.context("nodeevacuations cannot be listed")?;
         let named = |drain: &NodeEvacuation| self.name.as_ref().is_none_or(|name| *name == drain.name_any());
         let ours = |drain: &NodeEvacuation| {
             is_open_of(drain, &user) && is_same(&drain.spec.nodes, &wanted.spec.nodes) && named(drain)

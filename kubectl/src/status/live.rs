@@ -21,7 +21,7 @@ use crate::{
     output::tell,
     screen::{REDRAW, Screen},
     tracked::Tracked,
-    watching::{Change, changes, is_refused, is_unserved},
+    watching::{Change, changes, is_final, is_refused},
 };
 
 /// The drains and the Evacuations of their pods, as both watches tell them.
@@ -74,7 +74,7 @@ impl Live {
                     }
                     self.drains.apply(*event);
                 }
-                Some(Change::DrainFailed(error)) if !shown && (is_refused(&error) || is_unserved(&error)) => {
+                Some(Change::DrainFailed(error)) if !shown && is_final(&error) => {
                     self.screen.draw(Vec::new())?;
                     return Err(error).context("nodeevacuations cannot be watched");
                 }

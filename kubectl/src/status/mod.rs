@@ -14,7 +14,7 @@ use clap::{ArgAction, Args};
 use evacuation_api::{Evacuation, NodeEvacuation};
 use futures::{StreamExt, pin_mut};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
-use kube::{Api, Client, ResourceExt, api::ListParams, runtime::watcher::Event};
+use kube::{Api, Client, ResourceExt, runtime::watcher::Event};
 
 use self::{
     live::Live,
@@ -25,11 +25,12 @@ use crate::{
     connection::Connection,
     drain_ref::{DrainRef, drain_ref, has_ended},
     entry::has_entry,
+    listing::readable,
     moment::Now,
     output::{View, drain_list, drain_resource, say, tell},
     screen::{Lines, Screen},
     tracked::Tracked,
-    watching::{drains, is_refused, is_unserved},
+    watching::{drains, is_final, is_unreadable},
 };
 
 /// Show drains: all of them in a table, or the nodes, the pods and the blockers of one.
@@ -67,7 +68,12 @@ impl Status {
         let names: Vec<String> = found.iter().flatten().map(ResourceExt::name_any).collect();
         let screen = Screen::of(Lines::Output).filter(|_| self.output.is_none() && self.watch != Some(false));
         if let Some(screen) = screen {
-            return Live::new(names, screen, self.connection.outages()).run(&client).await;
+            let all = names.is_empty();
+            match Live::new(names.clone(), screen, self.connection.outages()).run(&client).await {
+                // The others are printed once.
+                Err(error) if all && error.downcast_ref().is_some_and(is_unreadable) => {}
+                ended => return ended,
+            }
         }
         if self.watch == Some(true) {
             return self.watch(client, names).await;
@@ -76,7 +82,7 @@ impl Status {
             (found, ListMeta::default())
         } else {
             let api: Api<NodeEvacuation> = Api::all(client.clone());
-            let all = api.list(&ListParams::default()).await.context("nodeevacuations cannot be listed")?;
+            let all = readable(&api).await.context("nodeevacuations cannot be listed")?;
             let mut drains = all.items;
             drains.sort_by_key(ResourceExt::name_any);
             (drains, all.metadata)
@@ -99,7 +105,7 @@ impl Status {
     async fn print(&self, client: &Client, drains: &[NodeEvacuation]) -> anyhow::Result<()> {
         // Without the right to list them the rest still helps.
         let evacuations = match &self.name {
-            Some(_) => Api::<Evacuation>::all(client.clone()).list(&ListParams::default()).await.ok(),
+            Some(_) => readable(&Api::<Evacuation>::all(client.clone())).await.ok(),
             None => None,
         };
         let evacuations = evacuations.map(|all| all.items).unwrap_or_default();
@@ -147,7 +153,7 @@ impl Status {
                     allowed = true;
                     continue;
                 }
-                Err(error) if !allowed && (is_refused(&error) || is_unserved(&error)) => {
+                Err(error) if !allowed && is_final(&error) => {
                     return Err(error).context("nodeevacuations cannot be watched");
                 }
                 Err(_) => continue,

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     complaint::complaint,
     drain_ref::has_ended,
+    listing::readable,
     surroundings::{asked, surroundings},
 };
 
@@ -101,7 +102,7 @@ async fn node_of(client: &Client, pod: &Pod) -> (Option<Node>, bool) {
 
 /// Returns the unfinished drains that the pod of that name holds back, and how, if the caller may list them.
 async fn held_drains(client: &Client, pod: &str) -> Vec<(String, DrainBlocker)> {
-    let all = Api::<NodeEvacuation>::all(client.clone()).list(&ListParams::default()).await;
+    let all = readable(&Api::<NodeEvacuation>::all(client.clone())).await;
     let open = all.into_iter().flat_map(|all| all.items).filter(|drain| !has_ended(drain));
     open.filter_map(|drain| {
         let name = drain.name_any();

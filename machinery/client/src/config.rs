@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, Request};
 use kube::{
     Config,
     config::{KubeConfigOptions, Kubeconfig},
@@ -15,6 +15,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Header of lists and watches about objects that the server cannot read.
 const UNREADABLE_OBJECTS: HeaderName = HeaderName::from_static("unreadable-objects");
+
+/// Value of that header.
+const SKIP: HeaderValue = HeaderValue::from_static("skip");
 
 /// Returns the configuration of that kubeconfig, else of the pod's own service account. A connection must be
 /// open after 5 s.
@@ -41,7 +44,13 @@ pub async fn config(kubeconfig: Option<&Path>) -> Result<Config, ConnectError> {
 /// It is for programs that treat an object they do not see as unknown, and not as deleted: they confirm by a
 /// read of that object, which fails, before they act on its absence.
 pub fn skip_unreadable(config: &mut Config) {
-    config.headers.push((UNREADABLE_OBJECTS, HeaderValue::from_static("skip")));
+    config.headers.push((UNREADABLE_OBJECTS, SKIP));
+}
+
+/// Makes one list or watch leave them out, as [`skip_unreadable`] does with all.
+pub fn skips_unreadable<T>(mut request: Request<T>) -> Request<T> {
+    request.headers_mut().insert(UNREADABLE_OBJECTS, SKIP);
+    request
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod shares;
 mod stack;
 
 pub use clock::ServerClock;
-pub use config::{config, skip_unreadable};
+pub use config::{config, skip_unreadable, skips_unreadable};
 pub use error::ConnectError;
 pub use managed_fields::without_managed_fields;
 pub use probe::{ProbeReply, probe};

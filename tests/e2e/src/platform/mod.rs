@@ -346,6 +346,20 @@ impl Platform {
         self.control_plane.kubectl_command(&[self.programs.folder()])
     }
 
+    /// The same on a terminal, which script(1) makes: a part of every Debian and of macOS. `starter` is
+    /// `exec`, or a command that starts another.
+    pub fn kubectl_on_terminal(&self, starter: &str, arguments: &str) -> Command {
+        let kubectl = self.kubectl_command();
+        let mut command = Command::new("script");
+        for (key, value) in kubectl.get_envs() {
+            command.env(key, value.unwrap_or_default());
+        }
+        let program = kubectl.get_program().to_string_lossy();
+        let inner = format!("stty rows 40 cols 120; {starter} {program} {arguments}");
+        command.env("TERM", "xterm").args(["-qec", &inner, "/dev/null"]);
+        command
+    }
+
     /// Keeps the processes and files when this is dropped.
     ///
     /// # Errors

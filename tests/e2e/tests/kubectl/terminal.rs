@@ -12,22 +12,8 @@ use crate::{
     watch::PATIENCE,
 };
 
-/// kubectl on a terminal, which script(1) makes: a part of every Debian and of macOS.
 fn on_terminal(desk: &Desk, arguments: &str) -> Command {
-    started_on_terminal(desk, "exec", arguments)
-}
-
-/// The same, started by another command.
-fn started_on_terminal(desk: &Desk, starter: &str, arguments: &str) -> Command {
-    let kubectl = desk.platform().kubectl_command();
-    let mut command = Command::new("script");
-    for (key, value) in kubectl.get_envs() {
-        command.env(key, value.unwrap_or_default());
-    }
-    let inner =
-        format!("stty rows 40 cols 120; {starter} {} {arguments}", kubectl.get_program().to_string_lossy());
-    command.env("TERM", "xterm").args(["-qec", &inner, "/dev/null"]);
-    command
+    desk.platform().kubectl_on_terminal("exec", arguments)
 }
 
 async fn run(command: Command) -> Output {
@@ -106,7 +92,7 @@ async fn on_a_terminal_an_interrupt_leaves_the_drawing_and_says_how_to_return_an
     let name = format!("stop-{node}");
     let arguments = format!("evacuate node {node} --name {name} --force");
     let interrupted = "timeout --foreground --signal INT 12";
-    let command = started_on_terminal(&desk, interrupted, &arguments);
+    let command = desk.platform().kubectl_on_terminal(interrupted, &arguments);
     let output = run(command).await;
     let end = output.stdout.rsplit("\u{1b}[2K").next().unwrap_or_default();
     assert_has(
