@@ -19,8 +19,13 @@ pub(crate) enum AskError {
     #[error("the evacuation API has no room for the request: {0}")]
     NoRoom(String),
     /// The pod's Evacuation or a registration of its namespace cannot be read, so an answer may be there.
-    #[error("the evacuation API cannot read what concerns the pod: {0}")]
-    Unreadable(String),
+    #[error("the evacuation API cannot read what concerns the pod: {words}")]
+    Unreadable {
+        /// The words of the API server.
+        words: String,
+        /// Name of the pod's Evacuation, if that is the object.
+        evacuation: Option<String>,
+    },
     /// The evacuation API answered, and rejected the entry, with these words.
     #[error("the evacuation API rejected the request: {0}")]
     Rejected(String),
@@ -117,9 +122,10 @@ fn classify(error: RequestError) -> AskError {
     match error {
         RequestError::Api { ref source, .. } => match &**source {
             kube::Error::Api(status) if is_full(status) => AskError::NoRoom(status.message.clone()),
-            kube::Error::Api(status) if is_of_unreadable(status) => {
-                AskError::Unreadable(status.message.clone())
-            }
+            kube::Error::Api(status) if is_of_unreadable(status) => AskError::Unreadable {
+                words: status.message.clone(),
+                evacuation: cause(status, &[ACTIVE_UNREADABLE]).map(str::to_owned),
+            },
             kube::Error::Api(status) if is_rejection(status) => AskError::Rejected(status.message.clone()),
             _ => AskError::Unavailable(Box::new(error)),
         },
@@ -130,17 +136,19 @@ fn classify(error: RequestError) -> AskError {
 
 /// Returns true for a reply that is due to an object that the API server cannot read.
 fn is_of_unreadable(status: &Status) -> bool {
-    status.reason == READ_ERROR || has_cause(status, &[ACTIVE_UNREADABLE])
+    status.reason == READ_ERROR || cause(status, &[ACTIVE_UNREADABLE]).is_some()
 }
 
-fn has_cause(status: &Status, reasons: &[&str]) -> bool {
+/// Returns the message of the first cause that has one of these reasons.
+fn cause<'a>(status: &'a Status, reasons: &[&str]) -> Option<&'a str> {
     let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
-    causes.iter().any(|cause| reasons.contains(&cause.reason.as_str()))
+    let found = causes.iter().find(|cause| reasons.contains(&cause.reason.as_str()));
+    found.map(|cause| cause.message.as_str())
 }
 
 /// Returns true for the reply of a limit on objects, or of a ResourceQuota.
 fn is_full(status: &Status) -> bool {
-    status.code == 403 && has_cause(status, &LIMIT_CAUSES)
+    status.code == 403 && cause(status, &LIMIT_CAUSES).is_some()
 }
 
 fn of_call(error: kube::Error) -> AskError {

@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 use crate::{
     answer::{Answer, Unasked},
-    asking::Asker,
+    asking::{AskError, Asker},
     attestation::{self, Attestations},
     call::{Call, Operation},
     cluster::{Cluster, Records},
@@ -53,6 +53,8 @@ struct Decision {
     records: Records,
     /// The Evacuation of another pod of the PodGroup whose app is asked, or has not let the pods go.
     asked_mate: Option<Arc<Evacuation>>,
+    /// Name of the Evacuation of the pod that the API server could not read when it last answered.
+    unreadable: Option<String>,
 }
 
 /// Answers calls. It keeps no state but caches.
@@ -183,6 +185,7 @@ impl Gateway {
         let now = self.cluster.now();
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let records = self.cluster.records(&call.namespace, &call.pod, uid);
+        let unreadable = self.cluster.unreadable(uid);
         let group = self.cluster.mates(pod);
         let facts = Facts {
             call,
@@ -193,6 +196,7 @@ impl Gateway {
             active: records.active.as_deref(),
             last: records.last.as_deref(),
             predecessor: records.predecessor.as_deref(),
+            unreadable: unreadable.as_deref(),
             group: &group,
             row,
             trusted: &self.trusted,
@@ -203,7 +207,7 @@ impl Gateway {
         let verdict = judge(&facts);
         let waits_to_be_counted = waits_to_be_counted(&facts, &verdict);
         let asked_mate = asked_mate(&facts).cloned();
-        Decision { verdict, waits_to_be_counted, records, asked_mate }
+        Decision { verdict, waits_to_be_counted, records, asked_mate, unreadable }
     }
 
     /// Decides by a view of the pod, for a call that is answered in that time. Continues with a newer view
@@ -216,7 +220,7 @@ impl Gateway {
         row: &Row,
         time: Duration,
     ) -> ControlFlow<Answer, View> {
-        let Decision { mut verdict, waits_to_be_counted, records, asked_mate } =
+        let Decision { mut verdict, waits_to_be_counted, records, asked_mate, unreadable } =
             self.decision(call, pod, sight, row);
         let is_live = matches!(sight, Sight::Live { .. });
         if is_live && waits_to_be_counted && self.surplus.is_surplus(call, pod, time / 4).await {
@@ -260,12 +264,16 @@ impl Gateway {
             Verdict::Ask { .. } if call.dry_run => Break(Answer::Wait(Reply::dry_run(call, row))),
             Verdict::Ask { entry, expired_in } => {
                 match self.ask(call, pod, row, *entry, expired_in.as_deref(), &records).await {
-                    // A pause of seconds is no outage, in which the judge decides by the other members.
-                    Break(Answer::Unasked(Unasked::ApiDown)) if !self.is_api_away() => {
-                        let now = self.cluster.now();
-                        Break(asked_mate.map_or(Answer::Unasked(Unasked::ApiDown), |mate| {
-                            Answer::Wait(Reply::waiting(call, row, &mate, now))
-                        }))
+                    Break(Answer::Unasked(Unasked::ApiDown)) => {
+                        // A pause of seconds is no outage, in which the judge decides by the other members.
+                        let mate = asked_mate.filter(|_| !self.is_api_away());
+                        Break(match (mate, unreadable) {
+                            (Some(mate), _) => {
+                                Answer::Wait(Reply::waiting(call, row, &mate, self.cluster.now()))
+                            }
+                            (None, Some(name)) => Answer::Wait(Reply::unread(call, row, &name, None)),
+                            (None, None) => Answer::Unasked(Unasked::ApiDown),
+                        })
                     }
                     answer => answer,
                 }
@@ -351,6 +359,9 @@ impl Gateway {
             }
             Err(error) => error,
         };
+        if let AskError::Unreadable { evacuation: Some(name), .. } = &*error {
+            self.cluster.note_unreadable(pod.metadata.uid.as_deref().unwrap_or_default(), name);
+        }
         let before = (records.active.as_deref(), expired_in.is_some());
         match unwritten(call, row, &entry, before, &error, now) {
             Unwritten::Gone => {

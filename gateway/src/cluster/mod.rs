@@ -54,6 +54,8 @@ use crate::{judge::Mate, namespace::NamespaceFacts};
 const WRITTEN: Duration = Duration::from_mins(1);
 /// Maximum number of them.
 const MAX_WRITTEN: u64 = 10_000;
+/// Maximum number of pods whose unreadable Evacuations are known.
+const MAX_UNREADABLE: u64 = 10_000;
 
 /// The caches. They are filled by watches and answer without waiting.
 pub(crate) struct Cluster {
@@ -68,6 +70,9 @@ pub(crate) struct Cluster {
     /// The Evacuations that this gateway has written, by the UIDs of their pods. A watch that breaks in the
     /// same moment does not deliver them.
     written: Cache<String, Arc<Evacuation>>,
+    /// Names of Evacuations that the API server cannot read, by the UIDs of their pods. Lists leave them out,
+    /// so a reply to a question tells of them.
+    unreadable: Cache<String, String>,
     synced: Vec<(&'static str, Synced)>,
     /// The caches may be stale in an outage.
     outages: Arc<Outages>,
@@ -121,12 +126,20 @@ impl Cluster {
         ));
         let index = Arc::clone(&evacuations);
         let changes = Arc::clone(interests);
+        let unreadable: Cache<String, String> = Cache::new(MAX_UNREADABLE);
+        let known = unreadable.clone();
         tasks.spawn(follow(
             follower("watch of evacuations"),
             Api::<Projected<Evacuation, Kept>>::all(client.clone()),
             move |event| {
                 index.write().unwrap_or_else(PoisonError::into_inner).take(event);
                 changes.take_evacuation(event);
+                if let Event::InitApply(object) | Event::Apply(object) = event
+                    && let Some(uid) = object.spec.target.pod.uid.as_deref()
+                    && known.get(uid).is_some_and(|name| name == object.name_any())
+                {
+                    known.invalidate(uid);
+                }
             },
         ));
         follow_owners::<ReplicaSet>("watch of replicasets", client, interests, tasks, shutdown);
@@ -144,6 +157,7 @@ impl Cluster {
             namespaces,
             evacuations,
             written: Cache::builder().max_capacity(MAX_WRITTEN).time_to_live(WRITTEN).build(),
+            unreadable,
             synced,
             outages: Arc::clone(outages),
         })
@@ -264,6 +278,17 @@ impl Cluster {
         let mut kept = evacuation.clone();
         Kept::project(&mut kept);
         self.written.insert(pod.to_owned(), Arc::new(kept));
+        self.unreadable.invalidate(pod);
+    }
+
+    /// Takes in that the server cannot read the Evacuation of that name, which is the active one of a pod.
+    pub(crate) fn note_unreadable(&self, pod: &str, name: &str) {
+        self.unreadable.insert(pod.to_owned(), name.to_owned());
+    }
+
+    /// Returns the name of a pod's active Evacuation that the server could not read when it last answered.
+    pub(crate) fn unreadable(&self, pod: &str) -> Option<String> {
+        self.unreadable.get(pod)
     }
 
     /// Returns the time by the clock of the API server.

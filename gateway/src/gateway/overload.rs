@@ -63,11 +63,16 @@ impl Gateway {
         let row = view.map(|(pod, _)| table.row(call, pod));
         let now = self.cluster.now();
         if let Some(((pod, sight), row)) = view.zip(row) {
-            let Decision { verdict, records, asked_mate, .. } = self.decision(call, pod, *sight, row);
+            let Decision { verdict, records, asked_mate, unreadable, .. } =
+                self.decision(call, pod, *sight, row);
             // In an outage the judge decides by the other members.
             let asked = records.active.or(asked_mate.filter(|_| !load.away));
             let reply = match (turn(&verdict, asked.is_some(), load), verdict, asked) {
                 (_, Verdict::Wait(reply), _) => return Answer::Wait(reply),
+                (_, Verdict::Ask { .. }, None) if unreadable.is_some() => {
+                    let name = unreadable.unwrap_or_default();
+                    return Answer::Wait(Reply::unread(call, row, &name, None));
+                }
                 (Some(Turn::Read), _, Some(active)) => Some(Reply::waiting(call, row, &active, now)),
                 (_, Verdict::Pass(pass), _) => return Answer::Pass(pass),
                 (_, Verdict::Open(way), _) => return Answer::Unasked(Unasked::Outage(way)),

@@ -49,6 +49,8 @@ struct PlayedApi {
     hangs: bool,
     /// HTTP code with which a new Evacuation is rejected; 0 for none.
     rejects: AtomicUsize,
+    /// Name of the pod's Evacuation that cannot be read, by which a 409 rejects a new one.
+    unreadable: Option<&'static str>,
     /// The Evacuations.
     evacuations: Vec<Value>,
     /// The namespaces.
@@ -136,9 +138,15 @@ impl PlayedApi {
                 }
                 if let code @ 1.. = self.rejects.load(Ordering::Relaxed) {
                     let message = "metadata.generateName: Invalid value";
+                    let holder = self.unreadable.filter(|_| code == 409);
+                    let cause = |name| json!({"reason": "ActiveEvacuationUnreadable", "message": name});
+                    let causes: Vec<_> = holder.into_iter().map(cause).collect();
                     return (
                         code.try_into().unwrap(),
-                        json!({"kind": "Status", "status": "Failure", "code": code, "message": message}),
+                        json!({
+                            "kind": "Status", "status": "Failure", "code": code, "message": message,
+                            "details": {"causes": causes},
+                        }),
                     );
                 }
                 let bytes = body.collect_bytes().await.unwrap();

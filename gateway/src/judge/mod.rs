@@ -46,6 +46,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) last: Option<&'a Evacuation>,
     /// The Evacuation that ended last of an earlier pod of the same name.
     pub(crate) predecessor: Option<&'a Evacuation>,
+    /// Name of the Evacuation of this very pod that the API server could not read when it last answered.
+    pub(crate) unreadable: Option<&'a str>,
     /// The other pods of the pod's PodGroup, if they move together with it.
     pub(crate) group: &'a [Mate],
     pub(crate) row: &'a Row,

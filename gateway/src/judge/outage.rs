@@ -17,6 +17,8 @@ pub(crate) enum WayOut {
     NobodyActs,
     /// An answer held for as long as an outage can make it hold.
     HoldEnded(OutageCause),
+    /// An Evacuation that cannot be read held for as long as an outage of the API can make an answer hold.
+    UnreadableHoldEnded,
     /// A deadline was reached or a refusal is overridden, and nobody can record that.
     Unrecorded(OutageCause),
 }
@@ -29,6 +31,7 @@ impl WayOut {
             Self::Unanswered(OutageCause::Leaderless) => "unanswered_no_controller",
             Self::NobodyActs => "no_controller",
             Self::HoldEnded(_) => "hold_ended",
+            Self::UnreadableHoldEnded => "unreadable",
             Self::Unrecorded(_) => "unrecorded",
         }
     }
@@ -38,7 +41,7 @@ impl WayOut {
         match self {
             Self::Unanswered(_) => "PassedUnanswered",
             Self::NobodyActs => "PassedUnasked",
-            Self::HoldEnded(_) => "PassedHoldEnded",
+            Self::HoldEnded(_) | Self::UnreadableHoldEnded => "PassedHoldEnded",
             Self::Unrecorded(_) => "PassedUnrecorded",
         }
     }
@@ -49,6 +52,9 @@ impl WayOut {
             Self::Unanswered(cause) => ("without an answer of its app", cause),
             Self::NobodyActs => ("unasked", OutageCause::Leaderless),
             Self::HoldEnded(cause) => ("although an answer of its app held it, for the longest time", cause),
+            Self::UnreadableHoldEnded => {
+                ("although an unreadable evacuation held it, for the longest time", OutageCause::Api)
+            }
             Self::Unrecorded(cause) => ("after a deadline or an overridden refusal", cause),
         };
         format!("{state}: {}", cause_words(cause))
@@ -88,10 +94,26 @@ fn of_pod(facts: &Facts<'_>, outage: Outage, usual: Verdict) -> Verdict {
         // The record of a refusal, which ends by itself.
         (usual @ Verdict::Wait(_), None) if facts.now < bound(facts, outage) => usual,
         (Verdict::Wait(_), None) => Verdict::Open(WayOut::HoldEnded(outage.cause)),
-        (Verdict::Ask { .. }, None) if leaves_it_to_the_controller(facts, outage) => {
-            Verdict::Open(WayOut::NobodyActs)
-        }
+        (usual @ Verdict::Ask { .. }, None) => match facts.unreadable {
+            Some(name) => of_unreadable(facts, outage, name, usual),
+            None if leaves_it_to_the_controller(facts, outage) => Verdict::Open(WayOut::NobodyActs),
+            None => usual,
+        },
         (usual, None) => usual,
+    }
+}
+
+/// Decides about a call for a pod whose Evacuation cannot be read: its app may have asked for time there, or
+/// refused.
+fn of_unreadable(facts: &Facts<'_>, outage: Outage, name: &str, usual: Verdict) -> Verdict {
+    let until = bound(facts, outage);
+    match outage.cause {
+        // The API says what it can read by now.
+        OutageCause::Leaderless => usual,
+        OutageCause::Api if facts.now < until => {
+            Verdict::Wait(Reply::unread(facts.call, facts.row, name, Some(until)))
+        }
+        OutageCause::Api => Verdict::Open(WayOut::UnreadableHoldEnded),
     }
 }
 

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{Answer, ConditionType, Evacuation, ResponderState, ResponderStatus};
+use evacuation_protocol::OutageCause;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use machinery_logging::one_line;
 
-use super::{Facts, patience};
+use super::{Facts, outage::cause_words, patience};
 use crate::{call::Call, config::Row};
 
 /// Maximum length of a responder's own words, in bytes.
@@ -147,6 +148,18 @@ impl Reply {
     /// the words of the evacuation API.
     pub(crate) fn unreadable(call: &Call, row: &Row, message: &str) -> Self {
         Self { cause: UNREADABLE, ..Self::blocked(call, row, message) }
+    }
+
+    /// Returns the reply to a caller whose pod has an Evacuation of that name that the API server could not
+    /// read, while the API does not answer. `until` is the end of the hold, once an outage has one.
+    pub(crate) fn unread(call: &Call, row: &Row, name: &str, until: Option<DateTime<Utc>>) -> Self {
+        let end = until.map(|until| format!(" until {} at the latest", stamp(until))).unwrap_or_default();
+        let message = format!(
+            "{}, and this call waits{end}: its app may have answered in evacuation {name}, which cannot be \
+             read",
+            cause_words(OutageCause::Api)
+        );
+        Self::unreadable(call, row, &message)
     }
 
     /// Returns the reply to a caller whose question the evacuation API rejects, in its words. The app was not

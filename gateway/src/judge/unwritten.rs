@@ -39,7 +39,7 @@ pub(crate) fn unwritten(
         (AskError::Unavailable(_), _) => active.map_or(Unwritten::Unasked, waiting),
         (_, Some(asked)) => waiting(asked),
         // The app may have refused, or may have asked for time.
-        (AskError::Unreadable(words), None) => Unwritten::Waits(Reply::unreadable(call, row, words)),
+        (AskError::Unreadable { words, .. }, None) => Unwritten::Waits(Reply::unreadable(call, row, words)),
         // Whoever fills a namespace would otherwise open the way to its pods.
         (AskError::NoRoom(words), None) => Unwritten::Waits(Reply::no_room(call, row, words)),
         // The API answers, so this is no outage: the question is wrong, which is not the app's fault.

@@ -30,7 +30,7 @@ impl GatewayWorld {
             self.oracle.check_answer(self.played.registered, since, now);
         }
         match way {
-            WayOut::HoldEnded(_) => {
+            WayOut::HoldEnded(_) | WayOut::UnreadableHoldEnded => {
                 let ended = self.flaw == Some(GatewayFlaw::HoldsNothing) || after(since, HOLD_SECONDS) <= now;
                 self.oracle.require(GatewayLaw::Holds, ended, |_| format!("{way:?} since {since} at {now}"));
                 self.oracle.passed_bound();

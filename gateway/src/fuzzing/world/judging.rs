@@ -83,6 +83,7 @@ impl GatewayWorld {
             active: records.active.as_deref(),
             last: records.last.as_deref(),
             predecessor: records.predecessor.as_deref(),
+            unreadable: None,
             group: &[],
             row: &row,
             trusted: &trusted,

@@ -1,8 +1,11 @@
-//! Calls while no controller leads.
+//! Calls while no controller leads, or the evacuation API does not answer.
 
-use evacuation_protocol::OutageCause;
+use evacuation_protocol::{OutageCause, Proof};
 
-use super::*;
+use super::{
+    overload::{all_slots, cause},
+    *,
+};
 use crate::judge::WayOut;
 
 /// Returns the record of a lease that nobody has renewed for 45 s.
@@ -54,5 +57,53 @@ async fn an_answer_is_read_live_before_a_call_passes_because_nobody_acts() {
         let unasked = Answer::Unasked(Unasked::Outage(WayOut::Unanswered(OutageCause::Leaderless)));
         assert_eq!(answer == unasked, passes, "{live}: {answer:?}");
         assert_eq!(matches!(answer, Answer::Wait(_)), !passes, "{live}: {answer:?}");
+    }
+}
+
+/// # Attack
+///
+/// - Attacker: a newer release before its downgrade, or a broken disk, and then an outage of the API
+/// - Act: leaves an Evacuation in the store that the server cannot decode, so that no cache has its answer
+/// - Promise: 8, 11
+#[tokio::test(start_paused = true)]
+async fn an_unreadable_evacuation_that_a_call_has_met_holds_its_own_pod_up_to_the_bound() {
+    let unreadable = Some("EvacuationUnreadable");
+    for (ago, holds) in [(10, true), (901, false)] {
+        let outages = Arc::new(Outages::since(Instant::now().checked_sub(Duration::from_secs(ago)).unwrap()));
+        let mut beside = pod("2", true);
+        beside["metadata"]["name"] = json!("db-1");
+        let api = PlayedApi {
+            listed: pod("1", true),
+            live: pod("1", true),
+            beside: vec![beside],
+            rejects: AtomicUsize::new(409),
+            unreadable: Some("db-0-x"),
+            ..PlayedApi::default()
+        };
+        let (gateway, api) = gateway_in(api, Arc::clone(&outages)).await;
+        assert_eq!(cause(&gateway.answer(&evict(), None).await), unreadable);
+
+        api.rejects.store(503, Ordering::Relaxed);
+        assert_eq!(cause(&gateway.answer(&evict(), None).await), unreadable, "a pause of seconds");
+        let slots = all_slots(&gateway).await;
+        assert_eq!(cause(&gateway.answer(&evict(), None).await), unreadable, "without a slot");
+        drop(slots);
+
+        for _ in 0..3 {
+            outages.probed(None, Instant::now());
+        }
+        let answer = gateway.answer(&evict(), None).await;
+        if holds {
+            assert_eq!(cause(&answer), unreadable, "{answer:?}");
+        } else {
+            assert_eq!(answer, Answer::Unasked(Unasked::Outage(WayOut::UnreadableHoldEnded)));
+        }
+        let other = Call { pod: "db-1".to_owned(), ..evict() };
+        assert_eq!(gateway.answer(&other, None).await, Answer::Unasked(Unasked::ApiDown));
+
+        api.rejects.store(0, Ordering::Relaxed);
+        outages.probed(Some(Proof::TakesWrites), Instant::now());
+        assert_eq!(cause(&gateway.answer(&evict(), None).await), Some("EvacuationInProgress"));
+        assert_eq!(gateway.cluster.unreadable("1"), None, "the API says that nothing holds the pod");
     }
 }

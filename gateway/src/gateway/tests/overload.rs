@@ -94,7 +94,7 @@ fn pod_of_api(value: &Value) -> Pod {
 }
 
 /// Takes every slot of the gateway, for as few tenants as possible.
-async fn all_slots(gateway: &Gateway) -> Vec<Slot> {
+pub(super) async fn all_slots(gateway: &Gateway) -> Vec<Slot> {
     let mut slots = Vec::new();
     for user in 0..64 / SHARE {
         for _ in 0..SHARE {
@@ -105,7 +105,7 @@ async fn all_slots(gateway: &Gateway) -> Vec<Slot> {
 }
 
 /// Returns the cause of an answer by which the caller waits.
-fn cause(answer: &Answer) -> Option<&'static str> {
+pub(super) fn cause(answer: &Answer) -> Option<&'static str> {
     match answer {
         Answer::Wait(reply) => Some(reply.cause),
         _ => None,

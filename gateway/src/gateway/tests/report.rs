@@ -6,7 +6,7 @@ use k8s_openapi::api::events::v1::Event;
 use super::*;
 use crate::{
     events::{publish_events, reporter},
-    judge::WayOut::{HoldEnded, NobodyActs, Unanswered, Unrecorded},
+    judge::WayOut::{HoldEnded, NobodyActs, Unanswered, UnreadableHoldEnded, Unrecorded},
 };
 
 /// Returns the word for metrics of a reason, the reason of its Event, its words, and the reason of the next
@@ -69,6 +69,12 @@ fn row(reason: Unasked) -> (&'static str, &'static str, &'static str, Option<Una
             "unrecorded",
             "PassedUnrecorded",
             "after a deadline or an overridden refusal: no controller leads",
+            Some(Unasked::Outage(UnreadableHoldEnded)),
+        ),
+        Unasked::Outage(UnreadableHoldEnded) => (
+            "unreadable",
+            "PassedHoldEnded",
+            "although an unreadable evacuation held it, for the longest time: the evacuation API does not answer",
             None,
         ),
     }
@@ -130,5 +136,5 @@ async fn each_reason_to_pass_unasked_has_its_count_its_event_and_its_words() {
         assert!(events.iter().all(|event| event.type_.as_deref() == Some("Warning")), "{events:?}");
         (next, rows) = (following, rows + 1);
     }
-    assert_eq!(rows, 12, "the table is one chain");
+    assert_eq!(rows, 13, "the table is one chain");
 }

@@ -60,6 +60,35 @@ fn rule_11_an_answer_holds_in_an_outage_whatever_the_entry_and_up_to_the_bound()
     }
 }
 
+/// # Attack
+///
+/// - Attacker: a newer release before its downgrade, or a broken disk, and then an outage of the API
+/// - Act: leaves an Evacuation in the store that the server cannot decode, so that no cache has its answer
+/// - Promise: 8, 11
+#[test]
+fn rule_11_an_unreadable_evacuation_holds_its_pod_while_the_api_is_away_up_to_the_bound() {
+    let unreadable = |outage| Case { unreadable: Some("db-0-x"), outage, ..evict() };
+    let reply = unreadable(Some(outage(Api, 899))).waits();
+    assert_eq!((reply.code, reply.cause), (429, "EvacuationUnreadable"));
+    for part in [
+        "evacuation db-0-x, which cannot be read",
+        "the evacuation API does not answer",
+        "waits until 2026-11-20T12:00:01Z at the latest",
+    ] {
+        assert!(reply.message.contains(part), "{part:?} is not in {}", reply.message);
+    }
+    assert_eq!(outcome(&unreadable(Some(outage(Api, 900)))), "unreadable");
+    for without in [None, Some(outage(Leaderless, 40))] {
+        assert_eq!(outcome(&unreadable(without)), "ask", "the API says whether it can be read by now");
+    }
+    let taint = Case { unreadable: Some("db-0-x"), ..case(TAINT, Operation::Delete) };
+    assert_eq!(outcome(&Case { outage: Some(outage(Leaderless, 40)), ..taint }), "ask");
+    let known = Case { active: Some(evacuation(&json!([]), &asking())), ..unreadable(Some(outage(Api, 10))) };
+    assert_eq!(outcome(&known), "unanswered_api_down", "it can be read again, and nobody has answered");
+    let unregistered = Case { registered: false, ..unreadable(Some(outage(Api, 10))) };
+    assert_eq!(outcome(&unregistered), "unregistered", "as while the API answers");
+}
+
 #[test]
 fn a_held_caller_reads_the_answer_the_outage_and_the_bound() {
     let reply = eviction(50, &delayed(300), outage(Api, 10)).waits();

@@ -33,7 +33,7 @@ fn only_an_api_that_does_not_answer_leaves_an_app_unasked_and_nobody_waits_for_a
     for (error, unasked, of_expired) in [
         (AskError::Rejected(words()), REJECTED, REJECTED),
         (AskError::NoRoom(words()), NO_ROOM, NO_ROOM),
-        (AskError::Unreadable(words()), UNREADABLE, UNREADABLE),
+        (AskError::Unreadable { words: words(), evacuation: None }, UNREADABLE, UNREADABLE),
         (AskError::Unavailable("no reply".into()), "unasked", asked),
     ] {
         let outcomes = [

@@ -86,6 +86,18 @@ async fn is_held(scene: &Scene, pod: &Pod, name: &str) {
     known.await.unwrap();
 }
 
+/// Ends the API server, and evicts a pod until the gateway takes that for an outage. It holds every call.
+async fn is_held_in_an_outage(scene: &Scene, pod: &Pod, name: &str) {
+    scene.platform().apiserver().kill().unwrap();
+    let known = eventually(PATIENCE, "the gateway knows of the outage", || async {
+        let evicted = scene.pods.api().evict(&pod.name_any(), &EvictParams::default()).await;
+        let refused = refused_saying(evicted, 429, name);
+        ensure!(refused.message.contains("at the latest"), "{refused:?}");
+        anyhow::Ok(())
+    });
+    known.await.unwrap();
+}
+
 /// Waits until a drain names the object that holds its pod up.
 async fn drain_names(scene: &Scene, drain: &NodeEvacuation, name: &str) {
     let drains: Api<NodeEvacuation> = Api::all(scene.admin());
@@ -139,6 +151,7 @@ async fn an_unreadable_evacuation_holds_its_own_pod_and_the_drains_of_others_fin
     drain_names(&scene, &drain, &name).await;
     beside.drains(&scene).await;
 
+    is_held_in_an_outage(&scene, &pod, &name).await;
     let restarted = scene.control_plane().audit_mark().unwrap();
     restart(&scene).await;
     is_held(&scene, &pod, &name).await;
