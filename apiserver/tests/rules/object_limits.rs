@@ -99,7 +99,7 @@ async fn rule_8_the_reserve_goes_by_the_owner_of_an_entry_and_not_by_its_writer(
     wanted["metadata"]["annotations"] = json!({"evacuation.dev/owner-groups": groups});
     server.user("jane").create(&wanted).await.refused(403, "Forbidden").cause("NamespaceObjectLimit");
     // An entry for a crash loop is the doing of the pod.
-    let entry = requester("refresh.evacuation.dev/crash-loop", json!({}));
+    let entry = requester("refresh.evacuation.dev/crash-loop", json!({"owner": "joe"}));
     let wanted = evacuation("e-6", "db-6", &[entry]);
     server.user("gateway").create(&wanted).await.refused(403, "Forbidden").cause("NamespaceObjectLimit");
 }
@@ -161,4 +161,34 @@ async fn rule_8_a_finished_evacuation_gives_way_to_a_question_and_that_of_anothe
     assert!(left.contains(&"e-0".to_owned()), "another flow's record stays, older as it is: {left:?}");
     assert!(left.contains(&"e-1".to_owned()), "one that has not ended stays: {left:?}");
     assert!(left.contains(&"e-15".to_owned()), "{left:?}");
+}
+
+/// # Attack
+///
+/// - Attacker: a tenant whose pods crash in a loop, under the account that also asks for its pods
+/// - Act: fills its namespace with the records of the crash loops, each of which is kept for a day and longer
+/// - Promise: 8
+#[tokio::test]
+async fn rule_8_records_of_crash_loops_give_way_to_a_question_and_before_a_record_of_a_user() {
+    let limits = LimitOptions { max_objects_per_namespace: 8, ..LimitOptions::default() };
+    let server = Server::with_limits(limits).await;
+    for number in 0..8 {
+        server.cluster.add_pod(&format!("db-{number}"), &format!("u-{number}"));
+    }
+    for right in ["create pods/eviction", "create evacuations", "override evacuations"] {
+        server.cluster.grant("controller", right);
+    }
+    ask(&server, "joe", 0).await.ok();
+    end(&server, "e-0", 3000).await;
+    for number in 1..6 {
+        let entry = requester("refresh.evacuation.dev/crash-loop", json!({"owner": "joe"}));
+        let mut wanted = evacuation(&format!("e-{number}"), &format!("db-{number}"), &[entry]);
+        wanted["spec"]["ttlSecondsAfterFinished"] = json!(108_000);
+        server.user("controller").create(&wanted).await.ok();
+        end(&server, &format!("e-{number}"), 100 - i64::try_from(number).unwrap()).await;
+    }
+    ask(&server, "jane", 6).await.ok();
+    ask(&server, "jane", 7).await.ok();
+    let left = names(&server).await;
+    assert_eq!(left, ["e-0", "e-3", "e-4", "e-5", "e-6", "e-7"], "the oldest of the crash loops go");
 }
