@@ -105,6 +105,27 @@ async fn a_deletion_that_the_eviction_api_fails_to_count_waits_as_long_as_an_out
     assert!(api.asked.lock().unwrap().is_some());
 }
 
+#[tokio::test(start_paused = true)]
+async fn in_an_outage_a_deletion_keeps_to_its_budget_by_its_record_and_passes_without_one() {
+    for (evacuations, passes) in [(vec![], true), (vec![done()], false)] {
+        let began = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
+        let outages = Arc::new(Outages::since(began));
+        let api = PlayedApi { evacuations, rejects: AtomicUsize::new(503), ..counting(1) };
+        let (gateway, api) = gateway_in(api, Arc::clone(&outages)).await;
+        for _ in 0..3 {
+            outages.probed(None, Instant::now());
+        }
+        assert!(gateway.is_api_away());
+        let call = call_of(REPLICA_SET, Operation::Delete);
+        api.eviction.store(201, Ordering::Relaxed);
+        assert_eq!(gateway.answer(&call, None).await, Answer::Pass(Pass::Counted));
+        api.eviction.store(429, Ordering::Relaxed);
+        let answer = gateway.answer(&call, None).await;
+        assert_eq!(answer == Answer::Unasked(Unasked::ApiDown), passes, "{answer:?}");
+        assert_eq!(matches!(answer, Answer::Wait(_)), !passes, "{answer:?}");
+    }
+}
+
 /// # Attack
 ///
 /// - Attacker: a tenant whose owners are slow to read

@@ -8,7 +8,7 @@ use evacuation_api::RESPONDERS_ANNOTATION;
 use evacuation_client::{Answer, Question};
 use evacuation_e2e::{
     Scene,
-    scene::{Availability, Bystander, PATIENCE, received, status, until_time},
+    scene::{Availability, Bystander, PATIENCE, answer, received, status, until_time},
     workload,
 };
 use k8s_openapi::api::{
@@ -45,7 +45,12 @@ fn deployment(scene: &str) -> Value {
 
 /// Returns a Deployment of two pods that deletes all old pods before it creates a new one.
 fn recreated(name: &str) -> Value {
-    let mut deployment = workload(name, 2, &json!({"controlplane.test/gone-after": "100ms"}));
+    recreated_with(name, 2, &json!({"controlplane.test/gone-after": "100ms"}))
+}
+
+/// The same with pods that have those annotations.
+fn recreated_with(name: &str, replicas: usize, annotations: &Value) -> Value {
+    let mut deployment = workload(name, replicas, annotations);
     deployment["spec"]["strategy"] = json!({"type": "Recreate"});
     deployment
 }
@@ -174,6 +179,40 @@ async fn a_rollout_waits_for_a_budget_with_its_own_patience_and_not_with_that_of
         let joined = own.expect("the rollout had an entry of its own").joined();
         assert!(passed.iter().all(|call| received(call) - joined.0 >= ROW_PATIENCE), "{joined:?} {passed:?}");
     }
+    bystander.drains(&stage).await;
+}
+
+/// # Attack
+///
+/// - Attacker: an app that refuses for longer than a budget may hold a deletion, and then accepts
+/// - Act: lets the time under its refusal count as time under the budget
+/// - Promise: 8, 11
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_that_its_app_refused_first_waits_for_a_budget_from_the_acceptance_on() {
+    let stage = Stage::new("refusedfirst").await;
+    stage.label_namespace(&[COUNTS]).await;
+    let bystander = Bystander::new(&stage).await;
+    let responders = json!([{"name": "self", "timeoutSeconds": 600}]).to_string();
+    let annotations = json!({"controlplane.test/gone-after": "100ms", RESPONDERS_ANNOTATION: responders});
+    stage.create::<Deployment>(recreated_with("web", 1, &annotations)).await;
+    let pod = stage.ready_pods("web", 1, &[]).await.remove(0);
+    stage.pods.budget("web", ("app", "web"), 0).await.unwrap();
+    roll_out(&stage, "web").await;
+    let asked = stage.evacuation_of(&pod.name_any()).await;
+    let asked = stage.reached(&asked, 0).await;
+    let app = stage.client_of(&pod).await;
+    answer(&app, &asked, json!({"answer": "Refuse"})).await.unwrap();
+    let refused = stage.until_condition(&asked, "Blocked", "Refused").await;
+    let joined = status(&refused).requesters[0].joined();
+    until_time(joined.0 + ROW_PATIENCE + TimeDelta::seconds(1)).await;
+    answer(&app, &asked, json!({"answer": "Accept"})).await.unwrap();
+    let blocked = stage.until_condition(&asked, "Blocked", "BudgetAllowsNone").await;
+    let since = status(&blocked).eviction.as_ref().unwrap().budget_blocked_time.unwrap();
+    stage.pods.gone(&pod).await.unwrap();
+    let deletions = stage.deletions(&pod.name_any());
+    let passed: Vec<_> = deletions.iter().filter(|call| call.code() == 200).collect();
+    assert!(!passed.is_empty(), "{deletions:?}");
+    assert!(passed.iter().all(|call| received(call) - since.0 >= ROW_PATIENCE), "{since:?} {passed:?}");
     bystander.drains(&stage).await;
 }
 
