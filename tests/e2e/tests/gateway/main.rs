@@ -19,6 +19,7 @@ mod ledger;
 mod names;
 mod outages;
 mod passes;
+mod records;
 mod replicas;
 mod stage;
 mod successors;
