@@ -23,6 +23,21 @@ pub(crate) struct Records {
     pub(crate) predecessor: Option<Arc<Evacuation>>,
 }
 
+/// An Evacuation as the server has stored it for this gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    evacuation: Arc<Evacuation>,
+    /// The number of lists that had begun by then.
+    lists: u64,
+}
+
+impl Written {
+    /// Returns the Evacuation.
+    pub(crate) fn evacuation(&self) -> &Evacuation {
+        &self.evacuation
+    }
+}
+
 /// All Evacuations. A plain struct: the watch writes it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EvacuationIndex {
@@ -30,8 +45,12 @@ pub(crate) struct EvacuationIndex {
     by_pod: HashMap<Key, HashSet<Key>>,
     /// The list that is being received. It shares the states that are known already.
     listed: Vec<Arc<Evacuation>>,
-    /// The latest revision of an object that the watch has delivered.
+    /// The latest revision of an object that the list or the watch after it has delivered.
     seen: u64,
+    /// The number of lists that have begun.
+    begun: u64,
+    /// That number when the list began which the objects come from. A list shows every write before it.
+    shown: u64,
 }
 
 impl EvacuationIndex {
@@ -41,16 +60,19 @@ impl EvacuationIndex {
             self.seen = self.seen.max(revision(object).unwrap_or_default());
         }
         match event {
-            Event::Init => self.listed.clear(),
+            Event::Init => {
+                self.listed.clear();
+                self.begun += 1;
+            }
             Event::InitApply(object) => {
                 let known = self.same(object).unwrap_or_else(|| Arc::new(object.clone()));
                 self.listed.push(known);
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
-                // A list that breaks on the way has delivered nothing.
-                let seen = listed.iter().filter_map(|object| revision(object)).fold(self.seen, u64::max);
-                *self = Self { seen, ..Self::default() };
+                // A list that breaks on the way has delivered nothing. Revisions go back with a restored store.
+                let seen = listed.iter().filter_map(|object| revision(object)).max().unwrap_or_default();
+                *self = Self { seen, begun: self.begun, shown: self.begun, ..Self::default() };
                 for object in listed {
                     self.apply(object);
                 }
@@ -111,9 +133,16 @@ impl EvacuationIndex {
         revision(live).is_some() && held.is_some_and(|held| held.as_ref() != live)
     }
 
+    /// Returns an Evacuation as one that this gateway has just written.
+    pub(crate) fn written(&self, evacuation: Evacuation) -> Written {
+        Written { evacuation: Arc::new(evacuation), lists: self.begun }
+    }
+
     /// Returns true when the watch can still deliver that state of an object, or of its beginning.
-    fn awaits(&self, object: &Evacuation) -> bool {
-        !self.objects.contains_key(&key(object)) && revision(object).is_some_and(|of| of > self.seen)
+    fn awaits(&self, written: &Written) -> bool {
+        let Written { evacuation, lists } = written;
+        let is_later = revision(evacuation).is_some_and(|of| of > self.seen);
+        is_later && *lists >= self.shown && !self.objects.contains_key(&key(evacuation))
     }
 
     /// Returns the Evacuation of that name.
@@ -128,11 +157,12 @@ impl EvacuationIndex {
         namespace: &str,
         pod: &str,
         uid: &str,
-        written: impl FnOnce() -> Option<Arc<Evacuation>>,
+        written: impl FnOnce() -> Option<Written>,
     ) -> Records {
         let mut records = self.records(namespace, pod, uid);
         if records.active.is_none() {
-            records.active = written().filter(|written| self.awaits(written));
+            let awaited = written().filter(|written| self.awaits(written));
+            records.active = awaited.map(|written| written.evacuation);
         }
         records
     }
@@ -240,25 +270,60 @@ mod tests {
         assert_eq!(index.objects.len(), 0);
     }
 
+    fn at(name: &str, revision: &str) -> Evacuation {
+        let mut object = evacuation(name, "1", None);
+        object.metadata.uid = Some(name.to_owned());
+        object.metadata.resource_version = Some(revision.to_owned());
+        object
+    }
+
+    fn list(index: &mut EvacuationIndex, objects: &[Evacuation]) {
+        index.take(&Event::Init);
+        for object in objects {
+            index.take(&Event::InitApply(object.clone()));
+        }
+        index.take(&Event::InitDone);
+    }
+
     #[test]
-    fn an_object_is_awaited_until_the_watch_has_delivered_it_or_something_later() {
-        let at = |name: &str, revision: &str| {
-            let mut object = evacuation(name, "1", None);
-            object.metadata.resource_version = Some(revision.to_owned());
-            object
-        };
+    fn a_written_object_is_awaited_until_the_watch_has_delivered_it_or_something_later() {
         let mut index = EvacuationIndex::default();
         index.take(&Event::Apply(at("a", "9")));
-        let written = at("b", "10");
-        assert!(index.awaits(&written) && !index.awaits(&at("b", "9")) && !index.awaits(&at("a", "10")));
-        assert!(!index.awaits(&evacuation("b", "1", None)), "of no revision");
-        index.take(&Event::Apply(written.clone()));
-        assert!(!index.awaits(&written));
+        let awaits = |index: &EvacuationIndex, object| index.awaits(&index.written(object));
+        assert!(awaits(&index, at("b", "10")));
+        assert!(!awaits(&index, at("b", "9")) && !awaits(&index, at("a", "10")));
+        assert!(!awaits(&index, evacuation("b", "1", None)), "of no revision");
+        index.take(&Event::Apply(at("b", "10")));
+        assert!(!awaits(&index, at("b", "10")));
         index.take(&Event::Delete(at("b", "11")));
-        assert!(!index.awaits(&written), "its end was delivered");
+        assert!(!awaits(&index, at("b", "10")), "its end was delivered");
+    }
+
+    #[test]
+    fn a_list_shows_what_was_written_before_it_or_that_it_is_gone() {
+        let mut index = EvacuationIndex::default();
+        let before = index.written(at("b", "10"));
         index.take(&Event::Init);
+        let during = index.written(at("c", "11"));
+        index.take(&Event::InitApply(at("a", "9")));
+        assert!(index.awaits(&before), "the list is not whole");
+        index.take(&Event::Init);
+        assert!(index.awaits(&before) && index.awaits(&during), "it broke");
+        index.take(&Event::InitApply(at("a", "9")));
+        let late = index.written(at("d", "12"));
         index.take(&Event::InitDone);
-        assert!(!index.awaits(&written) && index.awaits(&at("c", "12")));
+        assert!(!index.awaits(&before) && !index.awaits(&during) && index.awaits(&late));
+    }
+
+    #[test]
+    fn after_a_restored_backup_revisions_count_from_where_the_list_is() {
+        let mut index = EvacuationIndex::default();
+        list(&mut index, &[at("a", "40"), at("b", "90")]);
+        let lost = index.written(at("c", "91"));
+        list(&mut index, &[at("a", "40")]);
+        assert!(!index.awaits(&lost) && index.awaits(&index.written(at("d", "50"))));
+        index.correct(&at("a", "40"), Some(at("a", "50")));
+        assert_eq!(*index.get("shop", "a").unwrap(), at("a", "50"), "a live state is no older one");
     }
 
     #[test]

@@ -36,7 +36,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::{
-    evacuations::{EvacuationIndex, Records, replaces},
+    evacuations::{EvacuationIndex, Records, Written, replaces},
     interests::{Interests, Key, SETTLED},
     outages::Outages,
 };
@@ -69,7 +69,7 @@ pub(crate) struct Cluster {
     evacuations: Arc<RwLock<EvacuationIndex>>,
     /// The Evacuations that this gateway has written, by the UIDs of their pods. A watch that breaks in the
     /// same moment does not deliver them.
-    written: Cache<String, Arc<Evacuation>>,
+    written: Cache<String, Written>,
     /// Names of Evacuations that the API server cannot read, by the UIDs of their pods. Lists leave them out,
     /// so a reply to a question tells of them.
     unreadable: Cache<String, String>,
@@ -277,7 +277,8 @@ impl Cluster {
     pub(crate) fn note_written(&self, pod: &str, evacuation: &Evacuation) {
         let mut kept = evacuation.clone();
         Kept::project(&mut kept);
-        self.written.insert(pod.to_owned(), Arc::new(kept));
+        let written = self.evacuations.read().unwrap_or_else(PoisonError::into_inner).written(kept);
+        self.written.insert(pod.to_owned(), written);
         self.unreadable.invalidate(pod);
     }
 

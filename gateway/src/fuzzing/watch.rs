@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
-    sync::Arc,
 };
 
 use chrono::{DateTime, Utc};
@@ -12,7 +11,7 @@ use evacuation_protocol::is_finished;
 use kube::{ResourceExt, runtime::watcher::Event};
 
 use super::played::after;
-use crate::cluster::{EvacuationIndex, Records, replaces};
+use crate::cluster::{EvacuationIndex, Records, Written, replaces};
 
 /// Time for which the gateway keeps what it has written.
 pub(super) const WRITTEN_SECONDS: i64 = 60;
@@ -30,7 +29,7 @@ pub(super) struct Watch {
     known: BTreeMap<String, Evacuation>,
     index: EvacuationIndex,
     /// The last Evacuation that the gateway has written for a pod, by the pod's UID, and when.
-    written: BTreeMap<String, (Arc<Evacuation>, DateTime<Utc>)>,
+    written: BTreeMap<String, (Written, DateTime<Utc>)>,
     /// True while the watch delivers nothing by itself.
     pub(super) is_silent: bool,
 }
@@ -47,7 +46,7 @@ impl fmt::Debug for Watch {
         f.debug_struct("Watch")
             .field("known", &self.known.values().map(content).collect::<Vec<_>>())
             .field("due", &due.collect::<Vec<_>>())
-            .field("written", &written.map(|(object, at)| (content(object), at)).collect::<Vec<_>>())
+            .field("written", &written.map(|(of, at)| (content(of.evacuation()), at)).collect::<Vec<_>>())
             .field("is_silent", &self.is_silent)
             .finish_non_exhaustive()
     }
@@ -124,7 +123,7 @@ impl Watch {
     /// Takes in the Evacuation of a pod as the server has stored it for the gateway.
     pub(super) fn note_written(&mut self, uid: &str, name: &str, now: DateTime<Utc>) {
         if let Some(object) = self.stored.get(name) {
-            self.written.insert(uid.to_owned(), (Arc::new(object.clone()), now));
+            self.written.insert(uid.to_owned(), (self.index.written(object.clone()), now));
         }
     }
 
@@ -143,7 +142,7 @@ impl Watch {
         assert_eq!(found.predecessor.as_deref().and_then(end), before, "the one before {uid} in {self:?}");
         self.index.records_with("shop", "db-0", uid, || {
             let kept = self.written.get(uid).filter(|(_, at)| now < after(*at, WRITTEN_SECONDS));
-            kept.map(|(object, _)| Arc::clone(object))
+            kept.map(|(written, _)| written.clone())
         })
     }
 
