@@ -165,7 +165,7 @@ async fn rule_8_a_finished_evacuation_gives_way_to_a_question_and_that_of_anothe
 
 /// # Attack
 ///
-/// - Attacker: a tenant whose pods crash in a loop, under the account that also asks for its pods
+/// - Attacker: a tenant whose pods crash in a loop, under the account that asks itself
 /// - Act: fills its namespace with the records of the crash loops, each of which is kept for a day and longer
 /// - Promise: 8
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn rule_8_records_of_crash_loops_give_way_to_a_question_and_before_a_recor
         let mut wanted = evacuation(&format!("e-{number}"), &format!("db-{number}"), &[entry]);
         wanted["spec"]["ttlSecondsAfterFinished"] = json!(108_000);
         server.user("controller").create(&wanted).await.ok();
-        end(&server, &format!("e-{number}"), 100 - i64::try_from(number).unwrap()).await;
+        end(&server, &format!("e-{number}"), 100 - i64::from(number)).await;
     }
     ask(&server, "jane", 6).await.ok();
     ask(&server, "jane", 7).await.ok();

@@ -137,6 +137,11 @@ mod tests {
         }
     }
 
+    /// # Attack
+    ///
+    /// - Attacker: a controller that no longer leads, and whose view has stopped
+    /// - Act: takes back the entries of a drain that the leader has just begun
+    /// - Promise: 12
     #[tokio::test]
     async fn only_a_leader_takes_entries_back() {
         for (leads, expected) in [(true, vec!["GET node-a", "GET e", "PUT e"]), (false, vec!["GET node-a"])] {

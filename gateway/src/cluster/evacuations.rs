@@ -70,7 +70,7 @@ impl EvacuationIndex {
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
-                // A list that breaks on the way has delivered nothing. Revisions go back with a restored store.
+                // A list that breaks on the way has delivered nothing. A restored store goes back.
                 let seen = listed.iter().filter_map(|object| revision(object)).max().unwrap_or_default();
                 *self = Self { seen, begun: self.begun, shown: self.begun, ..Self::default() };
                 for object in listed {

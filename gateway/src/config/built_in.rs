@@ -261,6 +261,11 @@ mod tests {
         }
     }
 
+    /// # Attack
+    ///
+    /// - Attacker: a caller that pauses for minutes between two tries, as the evictor of Kubernetes does
+    /// - Act: is forgotten in its pause, so that each try asks the app anew
+    /// - Promise: 11
     #[test]
     fn each_row_remembers_its_callers_for_longer_than_their_longest_pause() {
         let rows = built_in();

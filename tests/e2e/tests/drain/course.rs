@@ -6,7 +6,7 @@ use evacuation_api::{
 use evacuation_client::Answer;
 use evacuation_e2e::{
     PodSpec,
-    scene::{end_of, quick},
+    scene::{Bystander, end_of, quick},
 };
 use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
@@ -123,6 +123,7 @@ async fn an_uncordon_by_someone_else_takes_the_drain_of_that_node_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_hides_from_no_drain_behind_labels_that_push_others_out_of_the_cache() {
     let stage = Stage::new("hidden", 1).await;
+    let bystander = Bystander::new(&stage.scene).await;
     let on_node = || quick(PodSpec::default()).on(&stage.nodes[0]);
     // Whatever part of the labels is kept, by their order, lacks the one that the drain selects by.
     let hide = |spec: PodSpec, at: usize| spec.label(&format!("a-{at}"), "x").label(&format!("z-{at}"), "x");
@@ -134,5 +135,6 @@ async fn a_pod_hides_from_no_drain_behind_labels_that_push_others_out_of_the_cac
     stage.drain("d", &[0], json!({"pods": pods})).await;
     stage.drained("d").await;
     assert!(!stage.scene.stays(&hidden).await && !stage.scene.stays(&plain).await);
+    bystander.drains(&stage.scene).await;
     assert!(stage.scene.stays(&other).await, "a pod that the selector does not pick stays");
 }

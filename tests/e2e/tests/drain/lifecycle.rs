@@ -6,7 +6,7 @@ use evacuation_api::{
 };
 use evacuation_e2e::{
     PlatformOptions, PodSpec, Scene,
-    scene::{CONTROLLER, quick},
+    scene::{Bystander, CONTROLLER, quick},
 };
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::api::{Patch, PatchParams};
@@ -67,6 +67,7 @@ fn administered(node: &Node) -> Vec<NodeCondition> {
 async fn the_conditions_of_an_administrator_outlive_a_drain_of_ours_and_a_new_controller() {
     let scene = Scene::alone("marks", PlatformOptions::default()).await;
     let mut stage = Stage { scene, nodes: Vec::new() };
+    let bystander = Bystander::new(&stage.scene).await;
     for number in 0..3 {
         stage.add_node(number).await;
     }
@@ -90,6 +91,7 @@ async fn the_conditions_of_an_administrator_outlive_a_drain_of_ours_and_a_new_co
 
     stage.scene.kill_controller();
     stage.scene.start_controller().await;
+    bystander.drains(&stage.scene).await;
     stage.delete("d").await;
     for kind in KINDS.iter().filter(|kind| **kind != "DrainInProgress") {
         stage.says(2, kind, "False").await;

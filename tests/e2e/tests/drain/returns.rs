@@ -1,6 +1,7 @@
 //! Pods that come back to a node that is being drained.
 
 use evacuation_api::{DrainBlockerReason, DrainVerdict};
+use evacuation_e2e::scene::Bystander;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::ListParams;
 use serde_json::json;
@@ -15,6 +16,7 @@ use crate::nodes::{Stage, entry};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_comes_back_is_evicted_in_rounds_until_its_way_out_is_taken() {
     let stage = Stage::new("returns", 1).await;
+    let bystander = Bystander::new(&stage.scene).await;
     let deployment = json!({
         "metadata": {"name": "op"},
         "spec": {
@@ -40,6 +42,7 @@ async fn a_pod_that_comes_back_is_evicted_in_rounds_until_its_way_out_is_taken()
         })
         .await;
     assert_eq!(status.verdict, Some(DrainVerdict::Stuck), "{status:?}");
+    bystander.drains(&stage.scene).await;
     let said = &status.blockers[0].message;
     assert!(said.contains(&format!("kubectl evacuate set {} --skip-late-pods", stage.name("d"))), "{said}");
     let asked = stage.scene.evacuations().list(&ListParams::default()).await.unwrap().items.len();

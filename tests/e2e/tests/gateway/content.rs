@@ -1,6 +1,9 @@
 //! Evictions with content that only their caller can have chosen.
 
-use evacuation_e2e::{PodSpec, scene::refused};
+use evacuation_e2e::{
+    PodSpec,
+    scene::{Bystander, refused},
+};
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
@@ -14,6 +17,7 @@ use crate::stage::Stage;
 #[tokio::test(flavor = "multi_thread")]
 async fn an_eviction_whose_content_cannot_be_read_does_not_pass() {
     let stage = Stage::new("content").await;
+    let bystander = Bystander::new(&stage).await;
     let silent = json!([{"name": "self", "timeoutSeconds": 3600}]);
     let pod = stage.app_pod("app", PodSpec::registered(&silent)).await;
     let late = "9999-12-31T23:59:59Z";
@@ -31,5 +35,6 @@ async fn an_eviction_whose_content_cannot_be_read_does_not_pass() {
         let told = refused(stage.admin().request::<Value>(request).await);
         assert_eq!(told.code, code, "{told:?}");
     }
+    bystander.drains(&stage).await;
     assert!(stage.stays(&pod).await);
 }

@@ -149,6 +149,11 @@ async fn without_the_api_server_an_answer_holds_to_its_bound_and_an_unasked_app_
     assert!(passed > 0.0);
 }
 
+/// # Attack
+///
+/// - Attacker: a user who may delete pods while no controller leads
+/// - Act: evicts a pod whose app was granted a delay; or an outage that makes callers wait without an end
+/// - Promise: 11
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_controller_a_question_passes_after_its_time_and_an_answer_holds_to_its_bound() {
     let stage = stage("noleader").await;
@@ -158,9 +163,13 @@ async fn without_a_controller_a_question_passes_after_its_time_and_an_answer_hol
     stage.control_plane().add_node(&node, &[]).await.unwrap();
     let tainted = stage.pods.create("tainted", &quick(PodSpec::watching()).on(&node)).await.unwrap();
     until(&stage, "silent", "has not answered").await;
+    let plain = stage.app_pod("plain", PodSpec::default()).await;
     stage.kill_controller();
     let killed = Utc::now();
     let others = async {
+        // A pod that concerns nobody goes as without us.
+        stage.pods.api().evict("plain", &EvictParams::default()).await.unwrap();
+        stage.pods.gone(&plain).await.unwrap();
         until_evicted(&stage, &silent, "silent").await;
         let said = stage.event("Pod", "silent", "PassedUnanswered").await;
         assert!(said.contains("without an answer of its app: no controller leads"), "{said}");

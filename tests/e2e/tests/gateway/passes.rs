@@ -3,7 +3,7 @@
 use controlplane::{AuditEvent, eventually};
 use evacuation_e2e::{
     DenyingWebhook, PodSpec,
-    scene::{PATIENCE, answer, refused_saying},
+    scene::{Bystander, PATIENCE, answer, refused_saying},
 };
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::{
@@ -81,6 +81,7 @@ async fn a_precondition_that_does_not_hold_is_a_conflict_at_once_and_asks_nobody
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forced_deletion_passes_for_holders_of_override_and_asks_for_others() {
     let stage = Stage::new("forced").await;
+    let bystander = Bystander::new(&stage).await;
     let pod = stage.app_pod("app", PodSpec::watching()).await;
     let user = stage.user("forcing", &["edit"]).await;
     let right = json!({"resource": "pods", "verb": "delete"});
@@ -90,6 +91,7 @@ async fn a_forced_deletion_passes_for_holders_of_override_and_asks_for_others() 
     let refused = refused_saying(pods.delete("app", &force).await, 429, "responder self was asked");
     let again = refused.details.map(|details| details.retry_after_seconds);
     assert_eq!(again, Some(0), "a retry would cut the grace period of a pod that terminates by then");
+    bystander.drains(&stage).await;
     let evacuation = stage.evacuation_of("app").await;
     assert_eq!(evacuation.spec.requesters[0].grace_period_seconds, None);
     assert!(stage.stays(&pod).await);

@@ -29,7 +29,7 @@ static POOL: Pool = Pool::new(1, || PlatformOptions { fake_clocks: true, ..optio
 /// # Attack
 ///
 /// - Attacker: a tenant who may evict the pods of its namespace
-/// - Act: starts evictions and leaves them, so that the records of the questions fill the namespace for an hour
+/// - Act: starts evictions and leaves them, so that the records of its questions fill the namespace
 /// - Promise: 8
 #[tokio::test(flavor = "multi_thread")]
 async fn the_record_of_a_call_that_was_left_goes_after_five_minutes_and_that_of_a_user_as_it_asked() {

@@ -2,7 +2,7 @@
 
 use evacuation_e2e::{
     PodSpec, Scene,
-    scene::{LATE, PATIENCE},
+    scene::{Bystander, LATE, PATIENCE},
 };
 use std::time::{Duration, Instant};
 
@@ -137,6 +137,7 @@ async fn who_sleeps_when_the_leader_dies_is_woken_by_the_other_controller() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_was_frozen_past_its_lease_does_not_act_when_it_goes_on() {
     let scene = two_controllers("frozen").await;
+    let bystander = Bystander::new(&scene).await;
     scene.pods.create("web-0", &PodSpec::default()).await.unwrap();
     let leader = &scene.platform().controllers()[0];
     let old = holder(&scene).await.unwrap();
@@ -148,5 +149,6 @@ async fn a_leader_that_was_frozen_past_its_lease_does_not_act_when_it_goes_on() 
     let evacuation = scene.evacuate("web-0").await;
     evacuates(&scene, evacuation.name()).await;
     leader.wait_for_log_since(PATIENCE, mark, "this process no longer leads").await.unwrap();
+    bystander.drains(&scene).await;
     assert_eq!(holder(&scene).await, Some(new));
 }
