@@ -299,9 +299,9 @@ impl Gateway {
 
     /// Returns true when responders are registered for the pod, or for another that is disrupted with it.
     pub(super) fn is_asked(&self, pod: &Pod, row: &Row, group: &[Mate]) -> bool {
-        let with_others = disrupts(&row.entry_name());
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         self.cluster.is_registered(pod)
-            || (with_others && group.iter().any(|mate| self.cluster.is_registered(&mate.pod)))
+            || (disrupts(&row.entry_name()) && self.cluster.is_any_registered(namespace, group))
     }
 
     /// Reads the mode of the pod's PodGroup, if that is not known. Without a slot, or an answer in time, the

@@ -212,6 +212,12 @@ impl Cluster {
         self.responders.read().unwrap_or_else(PoisonError::into_inner).is_registered(pod)
     }
 
+    /// Returns true when responders are registered for one of the other pods of a PodGroup.
+    pub(crate) fn is_any_registered(&self, namespace: &str, group: &[Mate]) -> bool {
+        let pods: Vec<&Pod> = group.iter().map(|mate| &*mate.pod).collect();
+        self.responders.read().unwrap_or_else(PoisonError::into_inner).is_any_registered(namespace, &pods)
+    }
+
     /// Returns the other pods of the pod's PodGroup that move together with it. A group whose mode is not
     /// known counts as one that does.
     pub(crate) fn mates(&self, pod: &Pod) -> Vec<Mate> {

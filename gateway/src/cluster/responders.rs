@@ -7,6 +7,10 @@ use evacuation_protocol::{LABELS_CUT, PackedSelector, registered_responders};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, runtime::watcher::Event};
 
+/// Maximum size of the selectors that are compared with the other pods of a PodGroup, in bytes, once for each
+/// pod. It takes a few milliseconds.
+const MAX_COMPARED: usize = 4 * 1024 * 1024;
+
 /// The part of an EvacuationResponder that the gateway reads.
 #[derive(Debug)]
 struct Registration {
@@ -60,6 +64,15 @@ impl ResponderIndex {
             |known: &Registration| known.selector.as_ref().is_some_and(|s| is_cut || s.selects(labels));
         self.of(pod.metadata.namespace.as_deref().unwrap_or_default()).any(picks)
             || !registered_responders(pod, []).entries.is_empty()
+    }
+
+    /// Returns true when responders are registered for one of these pods of the namespace. So many that it
+    /// takes long to compare them count as one that selects a pod: the server compares them for the pod
+    /// alone that it asks.
+    pub(super) fn is_any_registered(&self, namespace: &str, pods: &[&Pod]) -> bool {
+        let selectors = self.of(namespace).filter_map(|known| known.selector.as_ref());
+        let size: usize = selectors.map(PackedSelector::size).sum();
+        size.saturating_mul(pods.len()) > MAX_COMPARED || pods.iter().any(|pod| self.is_registered(pod))
     }
 
     /// Returns true when an object of the namespace registers that responder.
@@ -161,6 +174,24 @@ mod tests {
         }
         assert!(!index.is_registered(&pod("tenant", Some("db"), None)));
         assert!(!index.is_registered(&pod("shop", Some("web"), None)));
+    }
+
+    /// # Attack
+    ///
+    /// - Attacker: a tenant with a PodGroup, and a selector of hundreds of kilobytes
+    /// - Act: has each call compare the selector with each pod of the group
+    /// - Promise: 8
+    #[test]
+    fn registrations_that_take_long_to_compare_with_a_group_count_as_one_that_selects_a_pod() {
+        let values: Vec<_> = (0..30_000).map(|number| format!("v-{number:07}")).collect();
+        let others = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": values}]});
+        let mut index = ResponderIndex::default();
+        index.take(&Event::Apply(responder("shop", "big", &others)));
+        let db = pod("shop", Some("db"), None);
+        assert!(!index.is_any_registered("shop", &[&db; 10]), "none is selected");
+        assert!(index.is_any_registered("shop", &[&db; 127]));
+        let elsewhere = pod("other", Some("db"), None);
+        assert!(!index.is_any_registered("other", &[&elsewhere; 127]), "another namespace");
     }
 
     #[test]

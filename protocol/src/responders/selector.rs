@@ -3,12 +3,20 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube_core::{Selector, SelectorExt};
 
-/// Returns true when the selector picks an object with these labels. An empty selector picks every object. An
-/// invalid one picks none.
+/// Returns true when the selector picks an object with these labels. An empty selector picks every object. A
+/// requirement with an unknown operator is not met.
+///
+/// The selector is compared where it is: a tenant's can have a hundred thousand values, and to parse it takes
+/// a hundred times as long.
 pub fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
+    let mut equal = selector.match_labels.iter().flatten();
+    let mut expressions = selector.match_expressions.iter().flatten();
+    equal.all(|(key, value)| labels.get(key) == Some(value))
+        && expressions.all(|requirement| {
+            let values = requirement.values.iter().flatten().map(String::as_str);
+            is_met(&requirement.operator, &requirement.key, values, labels)
+        })
 }
 
 /// A label selector in little memory: one line of text for each requirement.
@@ -42,7 +50,16 @@ impl PackedSelector {
     pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
         #[cfg(test)]
         work::COMPARED.set(work::COMPARED.get() + 1);
-        self.0.lines().all(|line| is_met(line, labels).unwrap_or_default())
+        self.0.lines().all(|line| {
+            let mut parts = line.split(' ');
+            let (operator, key) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            is_met(operator, key, parts, labels)
+        })
+    }
+
+    /// Returns the size in bytes. A comparison takes no more than about a nanosecond for each.
+    pub fn size(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -60,18 +77,22 @@ fn add(text: &mut String, operator: &str, key: &str, values: &[String]) -> Optio
     Some(())
 }
 
-/// Returns whether labels meet a requirement.
-fn is_met(line: &str, labels: &BTreeMap<String, String>) -> Option<bool> {
-    let mut parts = line.split(' ');
-    let (operator, key) = (parts.next()?, parts.next()?);
+/// Returns true when labels meet a requirement.
+fn is_met<'a>(
+    operator: &str,
+    key: &str,
+    mut values: impl Iterator<Item = &'a str>,
+    labels: &BTreeMap<String, String>,
+) -> bool {
     let label = labels.get(key);
-    let mut is_listed = || label.is_some_and(|label| parts.any(|value| value == label));
-    Some(match operator {
+    let mut is_listed = || label.is_some_and(|label| values.any(|value| value == label));
+    match operator {
         "In" => is_listed(),
         "NotIn" => !is_listed(),
         "Exists" => label.is_some(),
-        _ => label.is_none(),
-    })
+        "DoesNotExist" => label.is_none(),
+        _ => false,
+    }
 }
 
 /// The work with packed selectors of the thread of a test.
