@@ -9,10 +9,10 @@ use evacuation_e2e::{
     scene::{ASKER, Bystander, PATIENCE, User, entry, leave, quick, refused, wanting},
 };
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::ResourceQuota;
+use k8s_openapi::api::core::v1::{Node, ResourceQuota};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, EvictParams, PostParams},
+    api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
 
@@ -83,6 +83,42 @@ async fn a_tenant_that_fills_its_namespace_through_the_gateway_holds_up_only_its
     scene.pods.gone(&plain).await.unwrap();
     beside.drains(&scene).await;
     assert_eq!(evicted_by(&scene, &tenant.name), Vec::<String>::new(), "no call passed");
+}
+
+/// The callers of Kubernetes that act for all namespaces have a part in the reserve.
+///
+/// # Attack
+///
+/// - Attacker: a tenant with the role `edit`
+/// - Act: fills its namespace with Evacuations that never end, so that neither a taint nor preemption can ask
+///   its pods, and they stay
+/// - Promise: 8
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_full_of_open_evacuations_keeps_no_taint_from_its_pods() {
+    let scene = Scene::from_pool("full", &PLATFORM).await;
+    let (beside, tenant, node) = tokio::join!(Bystander::new(&scene), tenant(&scene), scene.own_node());
+    let right = json!({"group": "evacuation.dev", "resource": "evacuations", "verb": "create"});
+    let accounts = ["taint-eviction-controller", "device-taint-eviction-controller", "node-controller"];
+    for account in accounts.map(|name| format!("system:serviceaccount:kube-system:{name}")) {
+        scene.decided(&account, &right, true).await;
+    }
+    scene.decided("system:kube-scheduler", &right, true).await;
+
+    let names: Vec<String> = (0..=ROOM - ROOM / 4).map(|number| format!("app-{number}")).collect();
+    join_all(names.iter().map(|name| scene.pod(name, PodSpec::watching()))).await;
+    let own = scene.evacuations_as(&tenant.client);
+    for (number, name) in names.iter().enumerate() {
+        let wanted = wanting(name, &[entry("tenant.example.com/open", json!({}))]);
+        let created = own.create(&PostParams::default(), &wanted).await;
+        assert_eq!(created.is_ok(), number < names.len() - 1, "{created:?}");
+    }
+    scene.pods.create("tainted", &PodSpec::watching().on(&node)).await.unwrap();
+    let taint = json!({"key": "test.evacuation.dev/out", "value": "x", "effect": "NoExecute"});
+    let patch = Patch::Merge(json!({"spec": {"taints": [taint]}}));
+    Api::<Node>::all(scene.admin()).patch(&node, &PatchParams::default(), &patch).await.unwrap();
+    let asked = scene.evacuation_of("tainted").await;
+    assert_eq!(asked.spec.requesters[0].name, "gateway.evacuation.dev/taint-eviction");
+    beside.drains(&scene).await;
 }
 
 /// Finished Evacuations give way to a question, and the tenant's own do so first.
