@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use evacuation_client::is_missing;
 use evacuation_protocol::NEEDS_NONE;
 use http::Request;
 use k8s_openapi::{
@@ -39,8 +40,8 @@ pub(crate) enum Counted {
     Blocked(String),
     /// The eviction API cannot count: it rejects the eviction itself, or two budgets select the pod.
     Impossible(String),
-    /// Others write the budget at the same moment, for which the kube-apiserver waits longer than this
-    /// gateway can. The next try may be counted.
+    /// The kube-apiserver is busy, or others write the budget at the same moment, for which it waits longer
+    /// than this gateway can. The next try may be counted.
     Busy(String),
     /// The kube-apiserver did not answer, or failed. Nothing is known of the budget.
     Unanswered(String),
@@ -67,23 +68,23 @@ impl Ledger {
         match timeout(TIMEOUT, self.client.request::<Status>(request)).await {
             Err(_) => Counted::Busy(format!("no answer in {} ms", TIMEOUT.as_millis())),
             Ok(Ok(status)) if status.code < 400 => Counted::Evicted,
-            Ok(Ok(status)) => meaning(&status),
-            Ok(Err(kube::Error::Api(status))) => meaning(&status),
+            Ok(Ok(status)) => meaning(&status, &call.pod),
+            Ok(Err(kube::Error::Api(status))) => meaning(&status, &call.pod),
             Ok(Err(error)) => Counted::Unanswered(error.to_string()),
         }
     }
 }
 
-fn meaning(status: &Status) -> Counted {
+fn meaning(status: &Status, pod: &str) -> Counted {
     match status.code {
-        404 => Counted::Gone,
+        404 if is_gone(status, pod) => Counted::Gone,
         403 | 429 if needs_none(status) => Counted::Impossible(status.message.clone()),
-        429 => Counted::Blocked(status.message.clone()),
-        403 if is_by_budget(status) => Counted::Blocked(status.message.clone()),
+        403 | 429 if is_by_budget(status) => Counted::Blocked(status.message.clone()),
         409 if status.message.contains("UID") => Counted::Gone,
         500 if status.message.contains(SEVERAL_BUDGETS) => Counted::Impossible(status.message.clone()),
-        409 => Counted::Busy(status.message.clone()),
-        408 | 500.. => Counted::Unanswered(status.message.clone()),
+        // Among them 404, for a budget that was deleted while it was asked, and 429, from flow control.
+        404 | 409 | 429 => Counted::Busy(status.message.clone()),
+        401 | 408 | 500.. => Counted::Unanswered(status.message.clone()),
         _ => Counted::Impossible(status.message.clone()),
     }
 }
@@ -92,6 +93,11 @@ fn meaning(status: &Status) -> Counted {
 /// API evicts none of its pods.
 fn needs_none(status: &Status) -> bool {
     causes(status).any(|cause| cause.message.contains(NEEDS_NONE))
+}
+
+/// Returns true for the word that the pod does not exist. A budget can have its name.
+fn is_gone(status: &Status, pod: &str) -> bool {
+    is_missing(status, pod) && status.details.as_ref().is_some_and(|details| details.kind == "pods")
 }
 
 /// Returns true for a refusal that names a budget as its cause.
@@ -146,8 +152,16 @@ mod tests {
     #[test]
     fn each_reply_of_the_eviction_api_has_its_meaning() {
         let status = |code, message: &str| Status { code, message: message.to_owned(), ..Status::default() };
-        assert_eq!(meaning(&status(404, "")), Counted::Gone);
-        assert_eq!(meaning(&status(429, "no room")), Counted::Blocked("no room".to_owned()));
+        let meaning = |status: &Status| meaning(status, "db-0");
+        let missing = |kind: &str, name: &str| {
+            let details = serde_json::from_value(serde_json::json!({"kind": kind, "name": name})).unwrap();
+            Status { reason: "NotFound".to_owned(), details, ..status(404, "not found") }
+        };
+        assert_eq!(meaning(&missing("pods", "db-0")), Counted::Gone);
+        let budget = meaning(&missing("poddisruptionbudgets", "db-0"));
+        assert_eq!(budget, Counted::Busy("not found".to_owned()), "deleted while it was asked");
+        assert_eq!(meaning(&status(429, "too many requests")), Counted::Busy("too many requests".to_owned()));
+        assert_eq!(meaning(&status(401, "no")), Counted::Unanswered("no".to_owned()), "our own token");
         let caused = |code, reason: &str, message: &str| {
             let cause = serde_json::json!({"reason": reason, "message": message});
             let details = serde_json::from_value(serde_json::json!({"causes": [cause]})).unwrap();

@@ -107,10 +107,14 @@ impl PlayedApi {
             (Method::POST, "/api/v1/namespaces/shop/pods/db-0/eviction") => {
                 match self.eviction.load(Ordering::Relaxed) {
                     0 => std::future::pending().await,
-                    code => (
-                        code.try_into().unwrap(),
-                        json!({"kind": "Status", "status": "Failure", "code": code}),
-                    ),
+                    code => {
+                        let causes =
+                            if code == 429 { json!([{"reason": "DisruptionBudget"}]) } else { json!([]) };
+                        let details = json!({"causes": causes});
+                        let status =
+                            json!({"kind": "Status", "status": "Failure", "code": code, "details": details});
+                        (code.try_into().unwrap(), status)
+                    }
                 }
             }
             (Method::GET, "/apis/evacuation.dev/v1alpha1/evacuations") => list(json!(self.evacuations)),
