@@ -19,8 +19,9 @@ use super::{CallError, Change, ObjectKey, WorkQueue};
 ///
 /// # Flow
 ///
-/// [`handle`](Feature::handle) queues the keys that an event concerns, also while this process only stands
-/// by. Workers pass each key to [`reconcile`](Feature::reconcile) while this process leads.
+/// [`handle`](Feature::handle) queues the keys that an event concerns. Workers pass each key to
+/// [`reconcile`](Feature::reconcile) while this process leads. While it only stands by, the queue is closed:
+/// events are seen, and no key is kept.
 ///
 /// # Guarantees
 ///

@@ -19,6 +19,14 @@ impl Features {
         self.each(|feature| feature.handle(event));
     }
 
+    /// Lets every feature queue keys, and makes it queue those that may need work.
+    pub(crate) fn begin_term(&self) {
+        self.each(|feature| {
+            feature.queue().open();
+            feature.resync();
+        });
+    }
+
     /// Makes every feature queue its keys.
     pub(crate) fn resync(&self) {
         self.each(Feature::resync);
@@ -29,9 +37,12 @@ impl Features {
         self.each(Feature::collect);
     }
 
-    /// Ends the term of every feature.
-    pub(crate) fn end_term(&self) {
-        self.each(Feature::end_term);
+    /// Makes every feature forget its keys, and what else only a leader knows.
+    pub(crate) fn stand_by(&self) {
+        self.each(|feature| {
+            feature.queue().close();
+            feature.end_term();
+        });
     }
 
     fn each(&self, mut call: impl FnMut(&dyn Feature)) {

@@ -139,7 +139,7 @@ impl Cluster {
             self.reachability().recovered(Instant::now());
             self.note_recovery();
         }
-        self.features.resync();
+        self.features.begin_term();
     }
 
     /// Ends the present term, if there is one. The next one begins at once, without what the features know.
@@ -152,10 +152,10 @@ impl Cluster {
         self.restart.notified().await;
     }
 
-    /// Makes the features forget what only a leader knows.
-    pub(crate) fn end_term(&self) {
+    /// Makes the features forget what only a leader knows. Until a term begins they keep no keys.
+    pub(crate) fn stand_by(&self) {
         self.metrics.leader.set(0);
-        self.features.end_term();
+        self.features.stand_by();
     }
 
     /// Returns the record of the probes of the API.

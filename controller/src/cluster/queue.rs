@@ -13,7 +13,8 @@ use tokio::{sync::Notify, time::Instant};
 /// # Guarantees
 ///
 /// A key that is added while it is worked on comes up again once that is done. A key that is added twice
-/// before it comes up comes up once. Keys come up in the order in which they were added or fell due.
+/// before it comes up comes up once. Keys come up in the order in which they were added or fell due. A closed
+/// queue takes no keys, so that it does not grow while nobody works on them.
 #[derive(Debug)]
 pub(crate) struct WorkQueue<K> {
     state: Mutex<State<K>>,
@@ -22,6 +23,7 @@ pub(crate) struct WorkQueue<K> {
 
 #[derive(Debug)]
 struct State<K> {
+    closed: bool,
     ready: VecDeque<K>,
     queued: HashSet<K>,
     working: HashSet<K>,
@@ -33,6 +35,7 @@ struct State<K> {
 impl<K> Default for WorkQueue<K> {
     fn default() -> Self {
         let state = State {
+            closed: false,
             ready: VecDeque::new(),
             queued: HashSet::new(),
             working: HashSet::new(),
@@ -45,6 +48,27 @@ impl<K> Default for WorkQueue<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord> WorkQueue<K> {
+    /// Forgets the keys that wait, and takes none until [`WorkQueue::open`].
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.ready = VecDeque::new();
+        state.queued = HashSet::new();
+        state.again = HashSet::new();
+        state.due = HashMap::new();
+        state.by_time = BTreeSet::new();
+    }
+
+    /// Takes keys again.
+    pub(crate) fn open(&self) {
+        self.lock().closed = false;
+    }
+
+    /// Returns true while the queue takes keys.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.lock().closed
+    }
+
     /// Lets a key come up at once.
     pub(crate) fn add(&self, key: K) {
         if self.lock().add(key) {
@@ -62,6 +86,9 @@ impl<K: Clone + Eq + Hash + Ord> WorkQueue<K> {
     /// Lets a key come up at `time`, in place of any time that was named for it before.
     pub(crate) fn add_at(&self, key: K, time: Instant) {
         let mut state = self.lock();
+        if state.closed {
+            return;
+        }
         state.unschedule(&key);
         state.due.insert(key.clone(), time);
         state.by_time.insert((time, key));
@@ -145,6 +172,9 @@ impl<K: Clone + Eq + Hash + Ord> Drop for Working<'_, K> {
 impl<K: Clone + Eq + Hash + Ord> State<K> {
     /// Adds a key. Returns true when a worker can take it.
     fn add(&mut self, key: K) -> bool {
+        if self.closed {
+            return false;
+        }
         if self.working.contains(&key) {
             self.again.insert(key);
             return false;
@@ -234,6 +264,27 @@ mod tests {
         queue.add_at("a", Instant::now() + Duration::from_secs(1));
         queue.unschedule(&"a");
         assert!(timeout(Duration::from_secs(5), queue.next()).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_closed_queue_keeps_no_keys_and_takes_them_again_once_it_is_open() {
+        let queue = WorkQueue::default();
+        queue.add("working");
+        let working = queue.next().await;
+        for key in ["working", "ready"] {
+            queue.add(key);
+        }
+        queue.add_at("due", Instant::now());
+        queue.close();
+        queue.add("added");
+        queue.add_at("later", Instant::now());
+        queue.done(&working);
+        assert_eq!((queue.ready(), queue.scheduled()), (0, 0));
+        none_comes(&queue).await;
+        queue.open();
+        queue.add("working");
+        assert_eq!(queue.next().await, "working");
+        none_comes(&queue).await;
     }
 
     #[tokio::test(start_paused = true)]

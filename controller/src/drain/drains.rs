@@ -90,7 +90,7 @@ impl Drains {
     /// No Evacuation need change after it.
     fn observe_drain(&self, change: &Change<NodeEvacuation>) {
         let uid = |drain: &Option<Arc<NodeEvacuation>>| drain.as_ref().and_then(|d| d.metadata.uid.clone());
-        if change.old.is_some() && uid(&change.old) != uid(&change.new) {
+        if self.queue.is_open() && change.old.is_some() && uid(&change.old) != uid(&change.new) {
             lock(&self.suspected).insert(change.key.clone());
         }
         if change.new.as_deref().is_none_or(is_over) {
@@ -134,6 +134,10 @@ impl Drains {
 
     /// Queues the drains that an Evacuation's entries name and that the view does not show.
     fn suspect(&self, evacuation: &Evacuation) {
+        // The next term begins with the suspicions of all Evacuations.
+        if !self.queue.is_open() {
+            return;
+        }
         for drain in self.orphans.suspects(evacuation) {
             lock(&self.suspected).insert(drain.clone());
             self.queue.add(drain);

@@ -84,6 +84,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
         .map_err(RunError::Push)?;
     let features = features(&cluster, pusher, &options);
     cluster.features.register(&features);
+    cluster.stand_by();
     let required = required_names(&features);
 
     let background = CancellationToken::new();
@@ -212,7 +213,7 @@ async fn lead(
         }
         term.cancel();
         workers.shutdown().await;
-        cluster.end_term();
+        cluster.stand_by();
         info!("no longer acting");
     }
 }

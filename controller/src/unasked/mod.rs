@@ -137,7 +137,10 @@ impl Feature for Unasked {
         }
     }
 
-    fn resync(&self) {}
+    fn resync(&self) {
+        let deleted: Vec<ObjectKey> = lock(&self.deleted).keys().cloned().collect();
+        self.queue.add_all(deleted);
+    }
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Requeue, CallError> {
         let deleted = lock(&self.deleted).remove(key);

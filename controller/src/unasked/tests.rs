@@ -2,6 +2,7 @@ use evacuation_api::Evacuation;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::cluster::testing::cluster_without_api;
@@ -72,6 +73,20 @@ async fn a_pod_that_was_asked_or_ended_or_registers_nobody_is_not_named() {
     }))
     .unwrap();
     assert_eq!(named(&plain, None, |cluster| cluster.view.apply(going)).await, 0);
+}
+
+#[tokio::test]
+async fn a_process_that_begins_to_lead_looks_at_pods_that_were_deleted_before() {
+    let cluster = cluster_without_api();
+    let unasked = Unasked::new(&cluster);
+    cluster.features.register(&[Arc::clone(&unasked) as Arc<dyn Feature>]);
+    cluster.stand_by();
+    let key = ObjectKey::new("shop", "db-0");
+    let old = Some(Arc::new(pod(&json!({}))));
+    unasked.handle(&ClusterEvent::Pod(&Change { key: key.clone(), old, new: None, missing: false }));
+    assert_eq!(unasked.queue.ready(), 0);
+    cluster.begin_term(CancellationToken::new());
+    assert_eq!(unasked.queue.next().await, key);
 }
 
 #[test]

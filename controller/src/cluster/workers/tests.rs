@@ -112,6 +112,20 @@ async fn nothing_is_reconciled_while_this_process_does_not_lead() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_process_that_stands_by_keeps_no_keys_and_finds_its_work_when_it_leads() {
+    let (feature, cluster) = (Arc::new(Scripted::default()), ready());
+    cluster.features.register(&[Arc::clone(&feature) as Arc<dyn Feature>]);
+    for _ in 0..2 {
+        cluster.stand_by();
+        feature.queue.add(key("a"));
+        assert_eq!(feature.queue.ready(), 0);
+        cluster.begin_term(CancellationToken::new());
+        feature.queue.add(key("b"));
+        assert_eq!(feature.queue.ready(), 2, "what may need work, and what changed since");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_worker_waits_until_the_feature_s_kinds_are_listed_and_the_time_is_known() {
     let feature = Arc::new(Scripted::default());
     feature.queue.add(key("a"));
