@@ -1,6 +1,6 @@
 //! `/metrics`, `/livez` and `/readyz` over plain HTTP.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use http::{Request, Response, StatusCode, header};
 use http_body_util::Full;
@@ -10,14 +10,18 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::{AbortHandle, JoinSet},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 /// Maximum number of connections that are served at once.
 const CONNECTIONS: usize = 64;
-/// Maximum time in which a client sends the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time of a connection, for one request and its reply.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Content of the responses.
 pub(crate) trait Probed: Send + Sync + 'static {
@@ -30,11 +34,15 @@ pub(crate) trait Probed: Send + Sync + 'static {
 }
 
 /// Serves metrics and probes until `stop`.
+///
+/// Each pod of the cluster can connect. Of too many connections the oldest is closed: the kubelet's probe is
+/// answered within milliseconds, and whoever holds connections open keeps none from it.
 pub(crate) async fn serve_metrics<P: Probed>(listener: TcpListener, probed: Arc<P>, stop: CancellationToken) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let (mut served, mut oldest_first) = (JoinSet::new(), VecDeque::<AbortHandle>::new());
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
+            Some(_) = served.join_next() => continue,
             accepted = listener.accept() => accepted,
         };
         let stream = match accepted {
@@ -45,27 +53,30 @@ pub(crate) async fn serve_metrics<P: Probed>(listener: TcpListener, probed: Arc<
                 continue;
             }
         };
-        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
-            continue;
-        };
-        let (probed, stop) = (Arc::clone(&probed), stop.clone());
-        tokio::spawn(async move {
-            let _slot = slot;
-            let service = service_fn(|request: Request<Incoming>| {
-                let response = respond(probed.as_ref(), request.uri().path());
-                async move { Ok::<_, Infallible>(response) }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIMEOUT)
-                .serve_connection(TokioIo::new(stream), service);
-            tokio::select! {
-                () = stop.cancelled() => {}
-                served = connection => if let Err(error) = served {
-                    debug!(error = &error as &dyn std::error::Error, "a connection for metrics broke");
-                }
-            }
-        });
+        if oldest_first.len() >= CONNECTIONS {
+            oldest_first.retain(|connection| !connection.is_finished());
+        }
+        if oldest_first.len() >= CONNECTIONS
+            && let Some(oldest) = oldest_first.pop_front()
+        {
+            oldest.abort();
+        }
+        oldest_first.push_back(served.spawn(serve(stream, Arc::clone(&probed))));
+    }
+}
+
+/// Serves one request of a connection.
+async fn serve<P: Probed>(stream: TcpStream, probed: Arc<P>) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let response = respond(probed.as_ref(), request.uri().path());
+        async move { Ok::<_, Infallible>(response) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Ok(Err(error)) = timeout(TIMEOUT, connection).await {
+        debug!(error = &error as &dyn std::error::Error, "a connection for metrics broke");
     }
 }
 
@@ -102,10 +113,10 @@ fn ready(warnings: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tokio::{
-        io::{AsyncReadExt, AsyncWriteExt},
-        net::TcpStream,
-    };
+    use std::net::SocketAddr;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio_util::sync::DropGuard;
 
     use super::*;
 
@@ -125,19 +136,53 @@ mod tests {
         }
     }
 
+    /// A server that ends when this is dropped.
+    struct Server {
+        address: SocketAddr,
+        _stop: DropGuard,
+    }
+
+    impl Server {
+        async fn new(fake: Fake) -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let stop = CancellationToken::new();
+            tokio::spawn(serve_metrics(listener, Arc::new(fake), stop.clone()));
+            Self { address, _stop: stop.drop_guard() }
+        }
+
+        /// Returns a connection over which requests for that path were sent.
+        async fn asked(&self, path: &str, times: usize) -> TcpStream {
+            let mut stream = TcpStream::connect(self.address).await.unwrap();
+            let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").repeat(times);
+            stream.write_all(request.as_bytes()).await.unwrap();
+            stream
+        }
+
+        async fn get(&self, path: &str) -> String {
+            let mut text = String::new();
+            self.asked(path, 1).await.read_to_string(&mut text).await.unwrap();
+            text
+        }
+    }
+
     async fn get(fake: Fake, path: &str) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let stop = CancellationToken::new();
-        let server = tokio::spawn(serve_metrics(listener, Arc::new(fake), stop.clone()));
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.unwrap();
-        stop.cancel();
-        server.await.unwrap();
-        text
+        Server::new(fake).await.get(path).await
+    }
+
+    /// # Attack
+    ///
+    /// - Attacker: a pod that can reach the controller's port for metrics
+    /// - Act: holds connections open, so that the probes of the kubelet fail and it ends the controller
+    /// - Promise: 8
+    #[tokio::test]
+    async fn connections_that_are_held_open_keep_no_probe_from_its_reply() {
+        let server = Server::new(Fake(vec![])).await;
+        let mut held = Vec::new();
+        for number in 0..2 * CONNECTIONS {
+            held.push(server.asked("/metrics", number % 3).await);
+        }
+        assert!(server.get("/livez").await.starts_with("HTTP/1.1 200 OK"));
     }
 
     #[tokio::test]
