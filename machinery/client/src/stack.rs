@@ -1,6 +1,7 @@
-//! kube's stack of layers, on a connector with `TCP_NODELAY`, and below one that drops managed fields.
+//! kube's stack of layers, on a connector with `TCP_NODELAY` and keepalive, and below one that drops managed
+//! fields.
 
-use std::error::Error;
+use std::{error::Error, time::Duration};
 
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
@@ -17,9 +18,14 @@ use tower_http::decompression::DecompressionLayer;
 
 use crate::{ConnectError, managed_fields::read};
 
-/// Returns a client that sends each request at once, otherwise as kube's `Client::try_from` makes it. Behind
-/// a proxy it is kube's own. It logs no calls, and does not know until when a client certificate is valid.
-/// The process gets `ring` as its provider of cryptography, unless it has one.
+/// Time without a packet after which the peer is asked whether it is there, the pause between two of these
+/// probes, and their number.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(10), 3);
+
+/// Returns a client that sends each request at once, and notices within a minute that its peer is gone;
+/// otherwise as kube's `Client::try_from` makes it. Behind a proxy it is kube's own. It logs no calls, and
+/// does not know until when a client certificate is valid. The process gets `ring` as its provider of
+/// cryptography, unless it has one.
 ///
 /// # Errors
 ///
@@ -65,11 +71,16 @@ fn build(config: Config, is_lean: bool) -> Result<Client, ConnectError> {
     Ok(ClientBuilder::new(service, config.default_namespace).build())
 }
 
-/// A connector that does not hold a small packet back until the one before it was acknowledged.
+/// A connector that does not hold a small packet back until the one before it was acknowledged, and whose
+/// connections end when the peer's machine, or the load balancer before it, is gone without a word.
 fn tcp() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
+    let (time, interval, retries) = KEEPALIVE;
+    connector.set_keepalive(Some(time));
+    connector.set_keepalive_interval(Some(interval));
+    connector.set_keepalive_retries(Some(retries));
     connector
 }
 
@@ -92,6 +103,7 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::{Api, config::AuthInfo};
     use serde_json::json;
+    use socket2::SockRef;
     use tokio::net::TcpListener;
     use tower::ServiceExt;
 
@@ -126,12 +138,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_does_not_wait_for_acknowledgements() {
+    async fn a_connection_does_not_wait_for_acknowledgements_and_asks_whether_its_peer_is_there() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
         let uri: Uri =
             format!("http://{}", listener.local_addr().expect("an address")).parse().expect("a URL");
         let connection = tcp().oneshot(uri).await.expect("a connection");
         assert!(connection.inner().nodelay().expect("the option"));
+        let socket = SockRef::from(connection.inner());
+        assert!(socket.keepalive().expect("the option"));
+        let (time, interval, retries) = KEEPALIVE;
+        assert_eq!(socket.tcp_keepalive_time().expect("the option"), time);
+        assert_eq!(socket.tcp_keepalive_interval().expect("the option"), interval);
+        assert_eq!(socket.tcp_keepalive_retries().expect("the option"), retries);
     }
 
     #[tokio::test]

@@ -16,7 +16,8 @@ use tracing::{info, warn};
 
 use crate::{PAGE, Pauses, Projected, Projection};
 
-/// Seconds after which a watch is resumed where it stopped: for so long can a broken connection go unnoticed.
+/// Seconds after which a watch is resumed where it stopped: for so long can a watch be silent unnoticed. A
+/// list, or the start of a watch, fails by the read timeout of the client, which is longer.
 const WATCH_SECONDS: u32 = 120;
 
 /// Description of a watch.
