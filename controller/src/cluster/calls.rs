@@ -5,7 +5,7 @@ use std::time::Duration;
 use evacuation_api::{Evacuation, EvacuationSpec, PodTarget, Requester};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::{authentication::v1::SelfSubjectReview, core::v1::Pod};
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use kube::{Api, Client, ResourceExt, api::PostParams, core::Status};
 use machinery_validation::derived_name;
 use tokio::time::timeout;
 
@@ -46,7 +46,7 @@ pub(crate) enum CallError {
 
 impl CallError {
     /// Returns the Status with which the API refused the request.
-    pub(crate) fn status(&self) -> Option<&kube::core::Status> {
+    pub(crate) fn status(&self) -> Option<&Status> {
         match self {
             Self::Api { source: kube::Error::Api(status), .. } => Some(status),
             _ => None,
@@ -54,8 +54,13 @@ impl CallError {
     }
 
     /// Returns the code of the Status, or 0.
+    ///
+    /// A 404 that names no object says nothing of one and is no such code: the kube-apiserver does not know
+    /// the path while the API is not registered, and a webhook may choose any code.
     pub(crate) fn code(&self) -> u16 {
-        self.status().map_or(0, |status| status.code)
+        let is_named =
+            |status: &&Status| status.details.as_ref().is_some_and(|details| !details.name.is_empty());
+        self.status().filter(|status| status.code != 404 || is_named(status)).map_or(0, |status| status.code)
     }
 
     /// Returns true if the Status has a cause of that reason.
@@ -143,4 +148,31 @@ pub(crate) async fn all_done(
         }
     }
     failure.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// # Attack
+    ///
+    /// - Attacker: an administrator who installs the APIService anew, or a webhook that denies with a 404
+    /// - Act: makes each write to an Evacuation a 404, so that the controller takes it for one that is gone
+    /// - Promise: 10
+    #[test]
+    fn a_404_that_names_no_object_says_of_none_that_it_is_gone() {
+        let named =
+            json!({"code": 404, "reason": "NotFound", "details": {"name": "e", "kind": "evacuations"}});
+        let plain =
+            json!({"code": 404, "reason": "Failed to parse error data", "message": "404 page not found"});
+        let denied = json!({"code": 404, "message": "admission webhook denied the request", "details": {}});
+        let conflict = json!({"code": 409, "reason": "Conflict"});
+        for (status, code) in [(named, 404), (plain, 0), (denied, 0), (conflict, 409)] {
+            let status: Status = serde_json::from_value(status).unwrap();
+            let source = kube::Error::Api(Box::new(status));
+            assert_eq!(CallError::Api { action: "x".to_owned(), source }.code(), code);
+        }
+    }
 }

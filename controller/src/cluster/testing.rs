@@ -56,7 +56,11 @@ pub(crate) fn last(request: &Parts) -> &str {
 
 /// Returns the response for an object that does not exist.
 pub(crate) fn not_found() -> (u16, Value) {
-    (404, json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"}))
+    let details = json!({"name": "gone", "kind": "objects"});
+    (
+        404,
+        json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "details": details}),
+    )
 }
 
 fn cluster(client: Client) -> Cluster {

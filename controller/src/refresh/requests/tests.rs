@@ -65,7 +65,7 @@ impl Server {
 }
 
 fn failure(code: u16, cause: &str) -> (u16, Value) {
-    let details = json!({"causes": [{"reason": cause, "message": "said so"}]});
+    let details = json!({"name": "asked", "causes": [{"reason": cause, "message": "said so"}]});
     (
         code,
         json!({"kind": "Status", "status": "Failure", "code": code, "reason": cause, "message": "no", "details": details}),
