@@ -54,7 +54,11 @@ impl GroupModes {
 
     async fn read(&self, group: &ObjectKey) -> Result<Option<PodGroup>, CallError> {
         let api: Api<PodGroup> = Api::namespaced(self.client.clone(), &group.namespace);
-        call(format!("read podgroup {group}"), api.get_opt(&group.name)).await
+        match call(format!("read podgroup {group}"), api.get_opt(&group.name)).await {
+            // A path that is not served has no reason of the API, which kube looks for.
+            Err(error) if error.status().is_some_and(|status| status.code == 404) => Ok(None),
+            read => read,
+        }
     }
 }
 
@@ -65,6 +69,20 @@ mod tests {
     use tower_test::mock;
 
     use super::*;
+
+    #[tokio::test]
+    async fn in_a_cluster_that_serves_no_groups_each_pod_moves_alone() {
+        let (service, mut handle) = mock::pair::<Request<Body>, Response<Body>>();
+        let modes = GroupModes::new(Client::new(service, "default"));
+        let unserved = async {
+            let (_, send) = handle.next_request().await.unwrap();
+            let plain = Body::from(b"404 page not found".to_vec());
+            send.send_response(Response::builder().status(404).body(plain).unwrap());
+        };
+        let group = ObjectKey::new("ns", "gang");
+        let (known, ()) = tokio::join!(modes.known(&group), unserved);
+        assert_eq!(known, Some(false));
+    }
 
     #[tokio::test]
     async fn the_pods_of_a_group_that_cannot_be_read_hold_each_other_and_ask_nobody() {

@@ -104,6 +104,8 @@ impl GroupModes {
         let Some(key) = group_key(pod) else { return Ok(()) };
         let api = Api::<PodGroup>::namespaced(self.client.clone(), &key.0);
         let found = match timeout(READ, api.get_opt(&key.1)).await {
+            // A path that is not served has no reason of the API, which kube looks for.
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
             Ok(found) => found.map_err(|source| GroupUnread::Api { group: key.1.clone(), source }),
             Err(_) => Err(GroupUnread::Timeout { group: key.1.clone() }),
         };
@@ -178,6 +180,17 @@ mod tests {
         waiting.spec.get_or_insert_default().node_name = None;
         index.take(&Event::Apply(waiting));
         assert_eq!(index.others(&one).len(), MAX_GROUP_MEMBERS - 1, "one waits for a node");
+    }
+
+    #[tokio::test]
+    async fn in_a_cluster_that_serves_no_groups_each_pod_moves_alone() {
+        let service = tower::service_fn(|_: http::Request<Body>| async {
+            let plain = Body::from(b"404 page not found".to_vec());
+            Ok::<_, std::convert::Infallible>(http::Response::builder().status(404).body(plain).unwrap())
+        });
+        let (modes, member) = (GroupModes::new(Client::new(service, "shop")), pod("one", Some("gang")));
+        modes.read(&member).await.unwrap();
+        assert_eq!(modes.known(&member), Some(false));
     }
 
     #[tokio::test(start_paused = true)]
