@@ -1,14 +1,15 @@
-//! Lists without the objects that the server cannot read.
+//! Lists and watches without the objects that the server cannot read.
 
 use std::fmt::Debug;
 
 use kube::{
-    Api, Resource,
+    Api, Client, Resource,
     api::{ListParams, ObjectList},
     core::{Request, Status},
 };
 use machinery_client::skips_unreadable;
 use serde::de::DeserializeOwned;
+use tower::service_fn;
 
 use crate::output::warn;
 
@@ -32,6 +33,16 @@ where
         }
         listed => listed,
     }
+}
+
+/// Returns a client whose lists and watches leave out what the server cannot read, without a word.
+pub(crate) fn leaving_out(client: &Client) -> Client {
+    let whole = client.clone();
+    let service = service_fn(move |request| {
+        let whole = whole.clone();
+        async move { whole.send(skips_unreadable(request)).await }
+    });
+    Client::new(service, client.default_namespace())
 }
 
 /// Returns the names in such a failure, or its message if it names none.

@@ -211,7 +211,7 @@ mod tests {
             said(&running_drain, &[&silent], now()),
             "Slow, 5/6 gone. Next: 22:05:30Z (in 30 s), ops/web has not answered. Nothing to do."
         );
-        let deadline = json!([{"requester": "a.b/c", "time": "2026-11-20T22:05:30Z", "action": "GiveUp", "reached": false}]);
+        let deadline = json!([{"owner": "alice", "requester": "a.b/c", "time": "2026-11-20T22:05:30Z", "action": "GiveUp", "reached": false}]);
         let refusing = pod("db", &json!({"answer": "Refuse"}), &deadline);
         let both = Statement::of(&running_drain, &[&silent, &refusing], now());
         assert_eq!(

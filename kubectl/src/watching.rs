@@ -15,7 +15,7 @@ use kube::{
     },
 };
 
-use crate::listing::UNREADABLE;
+use crate::listing::{UNREADABLE, leaving_out};
 
 /// Duration of one watch request, in seconds. A connection that died silently is renewed soon after it.
 const WATCH_SECONDS: u32 = 30;
@@ -57,12 +57,13 @@ pub(crate) enum Change {
     PodFailed(watcher::Error),
 }
 
-/// Events of the NodeEvacuations of those names, or of all when there are none, and of all Evacuations.
+/// Events of the NodeEvacuations of those names, or of all when there are none, and of all Evacuations that
+/// the server can read. One of any tenant that it cannot is no reason to show none: its drain names it.
 pub(crate) fn changes(client: &Client, names: &[String]) -> impl Stream<Item = Change> + Unpin + use<> {
     let drain = drains(client.clone(), names);
     let drain =
         drain.map(|event| event.map_or_else(Change::DrainFailed, |event| Change::Drain(Box::new(event))));
-    let pods = watch(Api::<Evacuation>::all(client.clone()), watcher::Config::default());
+    let pods = watch(Api::<Evacuation>::all(leaving_out(client)), watcher::Config::default());
     let pods = pods.map(|event| event.map_or_else(Change::PodFailed, |event| Change::Pod(Box::new(event))));
     stream::select(drain, pods.boxed())
 }
@@ -94,5 +95,50 @@ fn status(error: &watcher::Error) -> Option<&Status> {
         | WatchFailed(kube::Error::Api(status))
         | WatchStartFailed(kube::Error::Api(status)) => Some(status),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_evacuation_that_the_server_cannot_read_hides_no_other() {
+        let service = tower::service_fn(|request: Request<Body>| async move {
+            let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+            if query.contains("watch=true") || path.ends_with("/nodeevacuations") {
+                std::future::pending::<()>().await;
+            }
+            let skips = request.headers().get("unreadable-objects").is_some_and(|value| value == "skip");
+            let (code, body) = if skips {
+                let pod = json!({"pod": {"name": "db-0"}});
+                let other = json!({"metadata": {"name": "e", "namespace": "shop"}, "spec": {"target": pod}});
+                (200, json!({"metadata": {"resourceVersion": "1"}, "items": [other]}))
+            } else {
+                (500, json!({"kind": "Status", "code": 500, "reason": UNREADABLE}))
+            };
+            Ok::<_, Infallible>(
+                Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap(),
+            )
+        });
+        let mut changes = changes(&Client::new(service, "shop"), &[]);
+        let found = loop {
+            match changes.next().await.unwrap() {
+                Change::Pod(event) => {
+                    if let Event::InitApply(evacuation) = *event {
+                        break evacuation;
+                    }
+                }
+                Change::PodFailed(error) => panic!("{error}"),
+                Change::Drain(_) | Change::DrainFailed(_) => {}
+            }
+        };
+        assert_eq!(found.name_any(), "e");
     }
 }

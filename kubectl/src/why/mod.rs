@@ -8,12 +8,13 @@ use anyhow::Context;
 use clap::Args;
 use evacuation_api::Evacuation;
 use evacuation_protocol::is_finished;
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::{Api, Client, ResourceExt};
 
 use crate::{
     Exit,
     connection::NamespacedConnection,
     drain_ref::{DrainRef, Found, drain_ref},
+    listing::readable,
     moment::Now,
     output::{View, say, tell},
     pod_name::pod_name,
@@ -118,9 +119,9 @@ pub(crate) fn newest(mut all: Vec<Evacuation>) -> Option<Evacuation> {
     all.pop()
 }
 
-/// Returns all Evacuations, if the caller may list them.
+/// Returns all Evacuations that the server can read, if the caller may list them.
 async fn evacuations(client: &Client) -> Vec<Evacuation> {
-    let all = Api::<Evacuation>::all(client.clone()).list(&ListParams::default()).await;
+    let all = readable(&Api::<Evacuation>::all(client.clone())).await;
     all.map(|all| all.items).unwrap_or_default()
 }
 

@@ -149,6 +149,12 @@ async fn an_unreadable_evacuation_holds_its_own_pod_and_the_drains_of_others_fin
     let drain = beside.drainer().prepares(&node).await;
     beside.drainer().resumes(&drain).await;
     drain_names(&scene, &drain, &name).await;
+    let subject = format!("nodeevacuation/{}", drain.name_any());
+    let shown = scene.platform().kubectl(&["evacuate", "why", &subject]).await.unwrap();
+    assert!(
+        shown.success() && shown.stderr.contains(&format!("cannot read it: {}/{name}", scene.namespace())),
+        "{shown:?}"
+    );
     beside.drains(&scene).await;
 
     is_held_in_an_outage(&scene, &pod, &name).await;
