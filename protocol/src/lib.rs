@@ -82,7 +82,7 @@ pub use projection::{project_budget, project_metadata, project_node, project_pod
 pub use requesters::{
     CountedDeletion, Deletion, EditError, Editor, MIN_SHARED_TTL_SECONDS, RequesterEdit, TargetProblem,
     TargetWarning, apply_requester_edit, begin, budget_blocked_since, check_creation, check_requester_edit,
-    counted_deletion, delete, joined_at, passes_budgets_at, requester_warnings, target_problem,
+    counted_deletion, delete, is_kept, joined_at, passes_budgets_at, requester_warnings, target_problem,
     target_warning,
 };
 pub use responders::{

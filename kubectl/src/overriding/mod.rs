@@ -12,6 +12,7 @@ use anyhow::Context;
 use clap::Args;
 use evacuation_api::{Evacuation, GROUP, PodTarget, RefusalPolicy, Requester as Entry};
 use evacuation_client::Requester;
+use evacuation_protocol::is_kept;
 use kube::{Client, ResourceExt};
 use serde_json::{Map, json};
 
@@ -23,7 +24,7 @@ use crate::{
     pod_evacuation::active,
     pod_name::pod_name,
     requester_flags::name_part,
-    set::{EntryKey, is_kept, write},
+    set::{EntryKey, write},
 };
 
 /// Continue past the refusal of a pod's app: the next responder is asked, and then the pod is evicted within

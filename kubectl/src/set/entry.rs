@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use evacuation_api::{
-    Evacuation, GATEWAY_ENTRY_PREFIX, NodeEvacuation, POD_GROUP_REQUESTER, REFRESH_REQUESTER, Requester,
-    RequesterKey,
-};
+use evacuation_api::{Evacuation, NodeEvacuation, Requester, RequesterKey};
+use evacuation_protocol::is_kept;
 use kube::{Client, ResourceExt};
 
 use crate::connection::user_name;
@@ -88,11 +86,6 @@ fn names(entries: &[&Requester]) -> String {
     entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns true for the name of an entry that a controller or the gateway would change back.
-pub(crate) fn is_kept(name: &str) -> bool {
-    keeper(name, "").is_some()
-}
-
 /// Returns the reason for which a change of the entry of that name would not last. `None` for an entry of a
 /// person or of a tool of others.
 fn keeper(name: &str, command: &str) -> Option<String> {
@@ -101,9 +94,9 @@ fn keeper(name: &str, command: &str) -> Option<String> {
             "follows nodeevacuation {drain}, which takes the same command: kubectl evacuate {command} {drain}"
         ));
     }
-    let is_ours =
-        name.starts_with(GATEWAY_ENTRY_PREFIX) || [REFRESH_REQUESTER, POD_GROUP_REQUESTER].contains(&name);
-    is_ours.then(|| "is renewed by the gateway or the controller".to_owned())
+    is_kept(name).then(|| {
+        "is renewed by the gateway or the controller; to ask beside it: kubectl create evacuation".to_owned()
+    })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use kube::{Api, ResourceExt};
 
 use self::settings::Settings;
 pub(crate) use self::{
-    entry::{EntryKey, find, is_kept},
+    entry::{EntryKey, find},
     pod::write,
 };
 use crate::{

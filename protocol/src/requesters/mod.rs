@@ -17,7 +17,7 @@ pub use self::{
     deletion::{Deletion, delete},
     edit::RequesterEdit,
     edit_error::EditError,
-    ownership::{Editor, MIN_SHARED_TTL_SECONDS},
+    ownership::{Editor, MIN_SHARED_TTL_SECONDS, is_kept},
     target::{TargetProblem, TargetWarning, target_problem, target_warning},
     warnings::requester_warnings,
     write::{apply_requester_edit, begin, check_creation, check_requester_edit},

@@ -1,7 +1,10 @@
 //! Ownership of entries: rule 3. Only the owner, or a holder of the verb `override`, changes or removes an
 //! entry.
 
-use evacuation_api::{Evacuation, EvacuationSpec, RequesterKey};
+use evacuation_api::{
+    DRAIN_ENTRY_PREFIX, Evacuation, EvacuationSpec, GATEWAY_ENTRY_PREFIX, POD_GROUP_REQUESTER,
+    REFRESH_REQUESTER, RequesterKey,
+};
 
 use super::EditError;
 
@@ -19,6 +22,13 @@ pub struct Editor<'a> {
 
 /// Minimum of `ttlSecondsAfterFinished`, in seconds, that one owner may set where others have or had entries.
 pub const MIN_SHARED_TTL_SECONDS: i64 = 300;
+
+/// Returns true for the name of an entry that a drain, the controller or the gateway writes for a user. They
+/// would change it back.
+pub fn is_kept(entry: &str) -> bool {
+    [DRAIN_ENTRY_PREFIX, GATEWAY_ENTRY_PREFIX].iter().any(|prefix| entry.starts_with(prefix))
+        || [REFRESH_REQUESTER, POD_GROUP_REQUESTER].contains(&entry)
+}
 
 /// Checks that every entry belongs to `user`.
 pub(crate) fn check_owner<'a>(

@@ -7,14 +7,17 @@ use k8s_openapi::{
 };
 
 use super::{DrainedPod, Standing, text};
-use crate::drain::surroundings::PLANNED_ENTRY;
+use crate::{drain::surroundings::PLANNED_ENTRY, requesters::is_kept};
 
 /// Returns the command that changes the request for a pod, without its flags: that of a drain, which asks for
-/// its other pods, too, or that for the pod alone. For a pod that nobody asked, it makes the request.
+/// its other pods, too, or that for the pod alone. For a pod that no person or tool of others asked, it makes
+/// the request: the entries of the gateway and the controller cannot be changed.
 pub(super) fn set(pod: &DrainedPod<'_>) -> String {
     match pod.drain {
         Some(drain) => format!("kubectl evacuate set {}", text::quote(drain)),
-        None if is_asked(pod) => format!("kubectl evacuate set pod/{}", object(&pod.pod.metadata)),
+        None if is_asked_by(pod, |entry| !is_kept(entry)) => {
+            format!("kubectl evacuate set pod/{}", object(&pod.pod.metadata))
+        }
         None => ask(pod.pod),
     }
 }
@@ -31,7 +34,8 @@ pub(super) fn delete_at_deadline(pod: &DrainedPod<'_>) -> String {
 pub(super) fn cancel(pod: &DrainedPod<'_>) -> Option<String> {
     match pod.drain {
         Some(drain) => Some(format!("kubectl evacuate cancel {}", text::quote(drain))),
-        None => is_asked(pod).then(|| format!("kubectl evacuate cancel pod/{}", object(&pod.pod.metadata))),
+        None => is_asked_by(pod, |entry| entry != PLANNED_ENTRY)
+            .then(|| format!("kubectl evacuate cancel pod/{}", object(&pod.pod.metadata))),
     }
 }
 
@@ -119,10 +123,10 @@ fn merge(kind: &str, metadata: &ObjectMeta, patch: &str) -> String {
     format!("kubectl patch {kind} {} --type=merge -p '{patch}'", object(metadata))
 }
 
-/// Returns true when an Evacuation asks the pod that somebody made.
-fn is_asked(pod: &DrainedPod<'_>) -> bool {
+/// Returns true when the pod is asked by an entry whose name is of that kind.
+fn is_asked_by(pod: &DrainedPod<'_>, kind: impl Fn(&str) -> bool) -> bool {
     let Standing::Asked(evacuation) = &pod.standing else { return false };
-    evacuation.spec.requesters.iter().all(|entry| entry.name != PLANNED_ENTRY)
+    evacuation.spec.requesters.iter().any(|entry| kind(&entry.name))
 }
 
 /// Returns the object's name with the flag of its namespace.
@@ -155,6 +159,12 @@ mod tests {
                 None,
                 "kubectl.evacuation.dev/ann",
                 "kubectl evacuate set pod/db-0 -n shop",
+                Some("kubectl evacuate cancel pod/db-0 -n shop"),
+            ),
+            (
+                None,
+                "gateway.evacuation.dev/deletion",
+                "kubectl create evacuation db-0 -n shop",
                 Some("kubectl evacuate cancel pod/db-0 -n shop"),
             ),
             (None, PLANNED_ENTRY, "kubectl create evacuation db-0 -n shop", None),
