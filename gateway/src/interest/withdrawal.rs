@@ -81,6 +81,10 @@ impl Withdrawal {
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let asker = Asker::new(self.client.clone());
         let work = async {
+            // Before the first lists a pod looks as if it were gone, and its Evacuation would be forgotten.
+            while !self.cluster.not_synced().is_empty() {
+                sleep(PAUSE).await;
+            }
             loop {
                 let due = self.interests.due().await;
                 let mut by_owner: HashMap<Owner, Vec<Followed>> = HashMap::new();
@@ -208,5 +212,87 @@ impl Withdrawal {
                 }
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use http::{Method, Request, Response};
+    use kube::client::Body;
+    use serde_json::{Value, json};
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+    use crate::{cluster::Outages, metrics::Metrics};
+
+    /// Returns the reply of a cluster whose pods are listed late. The ReplicaSet that asked its pod is gone.
+    async fn reply(method: Method, path: String, watches: bool) -> (u16, Value) {
+        let list = |items: Value| (200, json!({"metadata": {"resourceVersion": "5"}, "items": items}));
+        let metadata = |name: &str, uid: &str| json!({"name": name, "namespace": "shop", "uid": uid, "resourceVersion": "3"});
+        let entry = json!({"owner": "rs", "name": "gateway.evacuation.dev/replicaset"});
+        let recorded = json!({"owner": "rs", "name": "gateway.evacuation.dev/replicaset", "user": "gateway",
+            "time": "2026-01-01T00:00:00Z"});
+        let evacuation = json!({
+            "metadata": metadata("db-0-x", "e"),
+            "spec": {"target": {"pod": {"name": "db-0", "uid": "1"}}, "requesters": [entry]},
+            "status": {"requesters": [recorded]},
+        });
+        match path.rsplit('/').next().unwrap_or_default() {
+            _ if watches => std::future::pending().await,
+            "pods" => {
+                sleep(4 * SETTLED).await;
+                let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "db", "uid": "r", "controller": true});
+                let mut pod = json!({"metadata": metadata("db-0", "1"), "spec": {"containers": []}});
+                pod["metadata"]["ownerReferences"] = json!([owner]);
+                list(json!([pod]))
+            }
+            "evacuations" => list(json!([evacuation])),
+            "db-0-x" if method == Method::GET || method == Method::PUT => (200, evacuation),
+            "db" => {
+                (404, json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": {"name": "db"}}))
+            }
+            _ => list(json!([])),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_entry_leaves_after_a_restart_although_the_pods_are_listed_late() {
+        let written = Arc::<AtomicUsize>::default();
+        let puts = Arc::clone(&written);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let watches = request.uri().query().unwrap_or_default().contains("watch=true");
+            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+            if method == Method::PUT {
+                puts.fetch_add(1, Ordering::Relaxed);
+            }
+            async move {
+                let (code, body) = reply(method, path, watches).await;
+                let body = Body::from(body.to_string().into_bytes());
+                Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap())
+            }
+        });
+        let client = Client::new(service, "shop");
+        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        let (interests, metrics) = (Arc::<Interests>::default(), Metrics::default());
+        let outages = Arc::<Outages>::default();
+        let withdrawal = Withdrawal {
+            cluster: Cluster::start(&client, &interests, &outages, &tasks, &shutdown),
+            client,
+            configuration: ConfigurationFile::start(None, metrics.configuration.clone(), shutdown.clone())
+                .await
+                .unwrap(),
+            interests,
+            users: vec!["gateway".to_owned()],
+            withdrawn: metrics.entries_withdrawn.clone(),
+        };
+        tasks.spawn(withdrawal.run(shutdown.clone()));
+        sleep(Duration::from_mins(1)).await;
+        shutdown.cancel();
+        assert!(written.load(Ordering::Relaxed) > 0);
     }
 }

@@ -33,6 +33,9 @@ pub(crate) struct Interests {
 impl Interests {
     /// Takes an event of the watch of Evacuations.
     pub(crate) fn take_evacuation(&self, event: &Event<Evacuation>) {
+        if let Event::Delete(object) = event {
+            return self.forget(&key(object));
+        }
         let (Event::Apply(object) | Event::InitApply(object)) = event else { return };
         let ended = object.status.as_ref().is_some_and(is_finished);
         let by_gateway =
