@@ -136,7 +136,8 @@ mod tests {
         }
         let deadlines: Vec<Value> = deadline
             .map(|action| {
-                json!({"requester": "a.b/c", "time": "2026-11-20T22:00:30Z", "action": action, "reached": false})
+                json!({"owner": "alice", "requester": "a.b/c", "time": "2026-11-20T22:00:30Z", "action": action,
+                       "reached": false})
             })
             .into_iter()
             .collect();
@@ -207,7 +208,6 @@ mod tests {
         let mut counted = asked(&json!({"state": "Completed"}), Some("GiveUp"));
         counted.spec.requesters[0].budget_patience_seconds = Some(1800);
         let status = counted.status.as_mut().unwrap();
-        "alice".clone_into(&mut status.policy.as_mut().unwrap().deadlines[0].owner);
         let blocked = json!([{"type": "Blocked", "status": "True", "reason": "BudgetExhausted", "message": "",
                               "lastTransitionTime": "2026-11-20T22:00:00Z"}]);
         status.conditions = serde_json::from_value(blocked).unwrap();

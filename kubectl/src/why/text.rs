@@ -1,7 +1,8 @@
 //! The page of one pod.
 
+use chrono::{DateTime, Utc};
 use evacuation_api::{
-    Answer, ConditionType, DrainBlocker, Evacuation, EvacuationStatus, GATEWAY_ENTRY_PREFIX,
+    Answer, ConditionType, DeadlineAction, DrainBlocker, Evacuation, EvacuationStatus, GATEWAY_ENTRY_PREFIX,
     GATEWAY_WEBHOOKS, Requester, ResponderState, ResponderStatus, from_condition_time,
 };
 use evacuation_protocol::{BudgetView, PodJudgement, is_finished, message_parts, state_word};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     moment::{Now, WAITS, count},
-    next::Next,
+    next::{Next, Step},
     plain::{full_name, help, needs_nothing, plain},
 };
 
@@ -32,7 +33,7 @@ pub(super) struct Facts {
 /// Returns the text for a pod that does not exist any more.
 pub(super) fn gone(pod: &str, last: &Evacuation, wide: bool, now: Now) -> String {
     let mut lines = vec![format!("pod {pod} does not exist any more")];
-    lines.extend(asked(last, false, wide, now));
+    lines.extend(asked(last, None, false, wide, now));
     lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join("\n")
 }
 
@@ -43,7 +44,9 @@ impl Facts {
         let blocker = self.judgement.blocker.as_ref();
         match &self.evacuation {
             None => lines.push("Nobody asks it to move.".to_owned()),
-            Some(evacuation) => lines.extend(asked(evacuation, blocker.is_some(), wide, now)),
+            Some(evacuation) => {
+                lines.extend(asked(evacuation, self.next(), blocker.is_some(), wide, now));
+            }
         }
         lines.push("Budgets:".to_owned());
         lines.extend(self.budgets());
@@ -51,9 +54,7 @@ impl Facts {
             Some(blocker) => lines.extend(held(blocker, self.next().is_some(), now)),
             None if self.is_asked() && now.led => {
                 lines.extend((!self.waits_for_an_answer()).then(|| "Held by: nothing".to_owned()));
-                lines.extend(
-                    self.judgement.expected.map(|time| format!("Expected to be gone: {}", now.at(time))),
-                );
+                lines.extend(self.expected().map(|time| format!("Expected to be gone: {}", now.at(time))));
             }
             None => {}
         }
@@ -89,7 +90,7 @@ impl Facts {
             "node": self.pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()),
             "asked": self.is_asked(), "state": self.evacuation.as_ref().map(state_word),
             "next": self.next().map(|next| next.object(None)),
-            "expected": self.judgement.expected.map(evacuation_api::Timestamp::from),
+            "expected": self.expected().map(evacuation_api::Timestamp::from),
             "heldBy": self.judgement.blocker.as_ref().map(blocker_object),
             "wouldBeHeldBy": obstacle.map(blocker_object),
             "holdsBack": self.drains.iter().map(|(drain, blocker)| json!({"drain": drain, "blocker": blocker_object(blocker)})).collect::<Vec<_>>(),
@@ -99,8 +100,16 @@ impl Facts {
         })
     }
 
+    /// Returns the next step. A pod that terminates has none: nothing takes that back.
     fn next(&self) -> Option<Next> {
-        self.evacuation.as_ref().and_then(Next::of)
+        let stays = self.pod.metadata.deletion_timestamp.is_none();
+        self.evacuation.as_ref().filter(|_| stays).and_then(Next::of)
+    }
+
+    /// Returns the time by which the pod is expected to be gone. `None` if its last request gives up before.
+    fn expected(&self) -> Option<DateTime<Utc>> {
+        let end = self.next().filter(|next| next.step == Step::Deadline(DeadlineAction::GiveUp));
+        self.judgement.expected.filter(|expected| end.is_none_or(|end| *expected < end.time))
     }
 
     fn is_asked(&self) -> bool {
@@ -158,8 +167,8 @@ pub(super) fn blocker_object(blocker: &DrainBlocker) -> Value {
     })
 }
 
-/// Tells who asks, and the answers. `held` is true when another line tells what holds the pod.
-fn asked(evacuation: &Evacuation, held: bool, wide: bool, now: Now) -> Vec<String> {
+/// Tells who asks, the answers, and the next step. `held` is true when another line tells what holds the pod.
+fn asked(evacuation: &Evacuation, next: Option<Next>, held: bool, wide: bool, now: Now) -> Vec<String> {
     let empty = EvacuationStatus::default();
     let status = evacuation.status.as_ref().unwrap_or(&empty);
     let name = evacuation.metadata.name.as_deref().unwrap_or_default();
@@ -169,7 +178,7 @@ fn asked(evacuation: &Evacuation, held: bool, wide: bool, now: Now) -> Vec<Strin
     for condition in told.filter_map(|kind| status.true_condition(kind)) {
         lines.push(format!("  {}: {}", condition.reason, now.text(&condition.message)));
     }
-    lines.extend(Next::of(evacuation).and_then(|next| next.sentence(now)).map(|next| format!("  {next}")));
+    lines.extend(next.and_then(|next| next.sentence(now)).map(|next| format!("  {next}")));
     lines.push("Asked for by:".to_owned());
     for requester in &evacuation.spec.requesters {
         lines.push(request(requester, status, now));
@@ -406,6 +415,16 @@ Held by Evacuation/db-0-x since 00:00:02Z (4 min): Refused (nothing changes by i
         asked.judgement.blocker = None;
         let text = asked.render(false, Now { led: false, ..now() });
         assert!(text.ends_with("\nIt waits for a controller."), "{text}");
+
+        for (expected, is_shown) in [(330, true), (900, false)] {
+            asked.judgement.expected = DateTime::from_timestamp(expected, 0);
+            let text = asked.render(false, now());
+            assert_eq!(text.contains("Expected to be gone: "), is_shown, "given up before, at 360: {text}");
+        }
+        asked.pod.metadata.deletion_timestamp =
+            serde_json::from_value(json!("1970-01-01T00:05:30Z")).unwrap();
+        let text = asked.render(false, now());
+        assert!(text.contains("Expected to be gone: ") && !text.contains("gives up"), "{text}");
     }
 
     #[test]

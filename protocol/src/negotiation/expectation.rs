@@ -1,7 +1,9 @@
 //! The expected time of the next step of an Evacuation, for people who wait.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{DeadlineAction, Evacuation, Requester, ResponderState, ScheduledDeadline};
+use evacuation_api::{
+    DeadlineAction, Evacuation, EvacuationStatus, Requester, ResponderState, ScheduledDeadline,
+};
 
 use super::left_to_callers_until;
 use crate::{
@@ -16,7 +18,8 @@ use crate::{
 /// pod themselves is over, or a window opens while every requester sleeps. `None` when the Evacuation has
 /// ended, and when only another answer, a budget or a requester can move it.
 ///
-/// The deadline at which the entry of a counted deletion gives up does not count: retries move it.
+/// A deadline at which an entry gives up counts if it is the last one: while others ask, the Evacuation goes
+/// on. That of a counted deletion does not count: retries move it.
 pub fn continues_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
     let status = evacuation.status.as_ref()?;
     if is_finished(status) {
@@ -33,9 +36,22 @@ pub fn continues_by(evacuation: &Evacuation) -> Option<DateTime<Utc>> {
     let acts = |action| skips || action != DeadlineAction::Evict;
     let passes_at = counted_deletion(evacuation).map(|deletion| deletion.passes_at);
     let deadlines = deadlines.filter(|d| passes_at.is_none() || !is_renewed(evacuation, d));
-    let deadline = deadlines.filter(|d| !d.reached && acts(d.action)).map(|d| d.time.0);
+    let last = last_gives_up_at(evacuation, status);
+    let ends = |d: &&ScheduledDeadline| d.action != DeadlineAction::GiveUp || last == Some(d.time.0);
+    let deadline = deadlines.filter(ends).filter(|d| !d.reached && acts(d.action)).map(|d| d.time.0);
     let left_until = left_to_callers_until(evacuation);
     active.and_then(expiry_time).into_iter().chain(deadline).chain(passes_at).chain(left_until).min()
+}
+
+/// Returns the time at which the last entry gives up. `None` when one does not.
+fn last_gives_up_at(evacuation: &Evacuation, status: &EvacuationStatus) -> Option<DateTime<Utc>> {
+    let mut last = None;
+    for entry in &evacuation.spec.requesters {
+        let mut deadlines = status.policy.iter().flat_map(|policy| &policy.deadlines);
+        let own = deadlines.find(|d| d.key() == entry.key() && d.action == DeadlineAction::GiveUp)?;
+        last = last.max(Some(own.time.0));
+    }
+    last
 }
 
 /// Returns true for the deadline at which the entry of a counted deletion gives up.
@@ -58,6 +74,19 @@ mod tests {
         let entry =
             Requester { deadline: Some(at(seconds).into()), at_deadline: Some(action), ..requester("a.b/r") };
         e.status.get_or_insert_default().policy = Some(derive_policy(&[entry], None, at(0)));
+        e
+    }
+
+    /// An Evacuation whose app refused. Its entries give up at these times, or never.
+    fn given_up_at(times: &[Option<i64>]) -> Evacuation {
+        let entry = |(number, seconds): (usize, &Option<i64>)| Requester {
+            deadline: seconds.map(|seconds| at(seconds).into()),
+            at_deadline: seconds.map(|_| DeadlineAction::GiveUp),
+            ..requester(&format!("a.b/{number}"))
+        };
+        let mut e = answered(Answer::Refuse);
+        e.spec.requesters = times.iter().enumerate().map(entry).collect();
+        e.status.get_or_insert_default().policy = Some(derive_policy(&e.spec.requesters, None, at(0)));
         e
     }
 
@@ -119,6 +148,8 @@ mod tests {
             ("not started", with_deadline(asked_by_nobody_yet(), 300, evict), Some(300)),
             ("nobody is left to be skipped", with_deadline(asked_by_nobody.clone(), 300, evict), None),
             ("it will be deleted", with_deadline(asked_by_nobody, 300, DeadlineAction::Delete), Some(300)),
+            ("all give up", given_up_at(&[Some(200), Some(100)]), Some(200)),
+            ("one gives up", given_up_at(&[Some(200), None]), None),
             ("a deletion counts", counted(Some(60)), Some(65)),
             ("no deletion counts", counted(None), Some(20)),
             ("left to its caller", left_to_its_caller(), Some(15)),
