@@ -99,7 +99,7 @@ async fn rule_8_the_reserve_goes_by_the_owner_of_an_entry_and_not_by_its_writer(
     wanted["metadata"]["annotations"] = json!({"evacuation.dev/owner-groups": groups});
     server.user("jane").create(&wanted).await.refused(403, "Forbidden").cause("NamespaceObjectLimit");
     // An entry for a crash loop is the doing of the pod.
-    let entry = requester("refresh.evacuation.dev/crash-loop", json!({"owner": "joe"}));
+    let entry = requester("refresh.evacuation.dev/crash-loop", json!({}));
     let wanted = evacuation("e-6", "db-6", &[entry]);
     server.user("gateway").create(&wanted).await.refused(403, "Forbidden").cause("NamespaceObjectLimit");
 }
