@@ -139,6 +139,10 @@ impl Gateway {
             }
             (answer, _) => answer,
         };
+        let answer = match (answer, self.cluster.outage(self.cluster.now())) {
+            (Answer::Wait(reply), Some(outage)) => Answer::Wait(reply.in_outage(outage)),
+            (answer, _) => answer,
+        };
         let pod = concerned.as_ref().map(|(pod, _)| &**pod);
         self.report(call, pod, row, &answer, began.elapsed());
         answer

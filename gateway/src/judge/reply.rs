@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use evacuation_api::{Answer, ConditionType, Evacuation, ResponderState, ResponderStatus};
-use evacuation_protocol::OutageCause;
+use evacuation_protocol::{Outage, OutageCause};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use machinery_logging::one_line;
@@ -14,6 +14,8 @@ use crate::{call::Call, config::Row};
 
 /// Maximum length of a responder's own words, in bytes.
 const MAX_WORDS: usize = 300;
+/// Cause of a reply to a caller who waits for an Evacuation.
+const WAITING: &str = "EvacuationInProgress";
 /// Cause of a reply to a caller whom an answer holds up in an outage.
 const HELD: &str = "AnswerHeld";
 /// Cause of a reply to a caller whose question the evacuation API rejects.
@@ -59,7 +61,7 @@ impl Reply {
             _ => Ok(()),
         };
         let retry = patience::retry_after(call, row, evacuation, now);
-        Self::with(call, evacuation, &text, retry, "EvacuationInProgress")
+        Self::with(call, evacuation, &text, retry, WAITING)
     }
 
     /// Returns the reply to a caller whom the answer of the app holds up in an outage, until then at the
@@ -82,6 +84,20 @@ impl Reply {
     /// Returns the reply without Retry-After: the caller does not repeat the call by itself.
     pub(crate) fn without_retry(self) -> Self {
         Self { retry_after_seconds: 0, ..self }
+    }
+
+    /// Returns the reply with the reason for which the Evacuation that it waits for goes on no further.
+    pub(crate) fn in_outage(mut self, outage: Outage) -> Self {
+        if self.cause == WAITING && outage.cause == OutageCause::Leaderless {
+            // Writing to a String cannot fail.
+            let _ = write!(
+                self.message,
+                "; {} since {}: nobody acts on it until one does, and a call passes that no answer holds",
+                cause_words(outage.cause),
+                stamp(outage.since)
+            );
+        }
+        self
     }
 
     /// Returns true when the answer of the app holds the caller up in an outage.

@@ -57,6 +57,9 @@ async fn an_answer_is_read_live_before_a_call_passes_because_nobody_acts() {
         let unasked = Answer::Unasked(Unasked::Outage(WayOut::Unanswered(OutageCause::Leaderless)));
         assert_eq!(answer == unasked, passes, "{live}: {answer:?}");
         assert_eq!(matches!(answer, Answer::Wait(_)), !passes, "{live}: {answer:?}");
+        if let Answer::Wait(reply) = answer {
+            assert!(reply.message.contains("; no controller leads since "), "{}", reply.message);
+        }
     }
 }
 
