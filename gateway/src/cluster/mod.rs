@@ -39,11 +39,12 @@ pub(crate) use self::{
     evacuations::{EvacuationIndex, Records, Written, replaces},
     interests::{Interests, Key, SETTLED},
     outages::Outages,
+    projections::Identity,
 };
 use self::{
     freshness::Freshness,
     groups::{GroupIndex, GroupModes, GroupUnread},
-    projections::{Identity, Kept},
+    projections::Kept,
     responders::ResponderIndex,
     watch::{Follower, Synced, follow},
 };

@@ -43,7 +43,7 @@ impl Projection<PartialObjectMeta<Namespace>> for Kept {
 }
 
 /// The part of an owner by which a change of it is noticed.
-pub(super) enum Identity {}
+pub(crate) enum Identity {}
 
 impl<K> Projection<PartialObjectMeta<K>> for Identity {
     fn project(owner: &mut PartialObjectMeta<K>) {

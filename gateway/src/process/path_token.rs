@@ -1,8 +1,7 @@
 //! The token in the paths of the webhooks: kept in a Secret, and written into the webhook configuration.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use futures::{StreamExt, stream};
 use k8s_openapi::{
     ByteString,
     api::{
@@ -13,22 +12,23 @@ use k8s_openapi::{
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
-    runtime::{WatchStreamExt, watcher},
+    core::PartialObjectMeta,
 };
-use machinery_watch::Pauses;
+use machinery_watch::{Projected, Watch, backoff, follow};
 use rand::RngExt;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::{attestation::Attestations, path_tokens::PathTokens};
+use crate::{attestation::Attestations, cluster::Identity, path_tokens::PathTokens};
 
 /// Key of the token in the Secret.
 const KEY: &str = "token";
 /// Minimum length of a token, in characters. One of the gateway's has 256 bits in 64.
 const MIN_LENGTH: usize = 32;
-/// Time between two attempts after a failure.
-const RETRY: Duration = Duration::from_secs(1);
+/// Shortest and longest time between two attempts after a failure, without a change.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 /// Time in which each replica learns a new token, before the kube-apiserver does.
 const SPREAD: Duration = Duration::from_secs(5);
 /// Maximum time of a request.
@@ -50,6 +50,8 @@ enum PathError {
 
 /// Keeps the token and the paths. All replicas do, and each write has a precondition.
 pub(super) struct PathToken {
+    pub(super) client: Client,
+    pub(super) namespace: String,
     pub(super) secrets: Api<Secret>,
     pub(super) configurations: Api<ValidatingWebhookConfiguration>,
     pub(super) secret: String,
@@ -68,6 +70,8 @@ impl PathToken {
         (tokens, attestations): (Arc<PathTokens>, Option<Arc<Attestations>>),
     ) -> Self {
         Self {
+            client: client.clone(),
+            namespace: namespace.to_owned(),
             secrets: Api::namespaced(client.clone(), namespace),
             configurations: Api::all(client.clone()),
             secret: secret.to_owned(),
@@ -79,36 +83,42 @@ impl PathToken {
 
     /// Sets the paths at the start and after each change of the Secret or of the configuration.
     pub(super) async fn run(self, shutdown: CancellationToken) {
-        let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let secrets = watcher::watcher(self.secrets.clone(), named(&self.secret));
-        let configurations = watcher::watcher(self.configurations.clone(), named(&self.configuration));
-        // The state is read, so a change says only when. A failing watch is resumed with pauses.
-        let secrets = secrets.backoff(Pauses::default()).map(|event| event.map(drop));
-        let configurations = configurations.backoff(Pauses::default()).map(|event| event.map(drop));
-        let mut changes = pin!(stream::select(secrets, configurations));
-        while let Some(Some(change)) = shutdown.run_until_cancelled(changes.next()).await {
-            if let Err(error) = change {
-                warn!(
-                    error = &error as &dyn std::error::Error,
-                    "a watch for the paths of the webhooks broke"
-                );
-                continue;
+        type Seen<K> = Api<Projected<PartialObjectMeta<K>, Identity>>;
+        let secrets = Seen::<Secret>::namespaced(self.client.clone(), &self.namespace);
+        let configurations = Seen::<ValidatingWebhookConfiguration>::all(self.client.clone());
+        let named = |name: &str| format!("metadata.name={name}");
+        let (secret, configuration) = (named(&self.secret), named(&self.configuration));
+        let secret = Watch { name: "watch of the secret with the token", fields: Some(&secret) };
+        let configuration =
+            Watch { name: "watch of the webhook configuration", fields: Some(&configuration) };
+        // The state is read, so a change says only when.
+        let changed = Notify::new();
+        let sets = async {
+            loop {
+                changed.notified().await;
+                self.set_with_retries(&changed).await;
             }
-            let set = shutdown.run_until_cancelled(self.set_with_retries());
-            if set.await.is_none() {
-                return;
-            }
+        };
+        tokio::select! {
+            () = follow(secrets, secret, shutdown.clone(), |_| changed.notify_one()) => {}
+            () = follow(configurations, configuration, shutdown.clone(), |_| changed.notify_one()) => {}
+            () = sets => {}
         }
     }
 
-    async fn set_with_retries(&self) {
+    async fn set_with_retries(&self, changed: &Notify) {
+        let mut failures = 0;
         while let Err(error) = self.set().await {
             let (secret, configuration) = (&self.secret, &self.configuration);
             warn!(
                 error = &error as &dyn std::error::Error,
                 "webhook configuration {configuration}: its paths did not get the token of secret {secret}"
             );
-            tokio::time::sleep(RETRY).await;
+            failures += 1;
+            tokio::select! {
+                () = changed.notified() => failures = 0,
+                () = tokio::time::sleep(backoff(RETRY.0, RETRY.1, failures)) => {}
+            }
         }
     }
 
