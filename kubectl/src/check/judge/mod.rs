@@ -11,7 +11,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::{
     facts::Facts,
-    item::{Item, LOOK_AT},
+    item::{Item, LOOK_AT, State},
     reader::{Read, Unread},
     rights::Right,
 };
@@ -48,7 +48,28 @@ pub(super) fn judge(facts: &Facts, now: Timestamp) -> Vec<Item> {
     for (wanted, answer) in &facts.rights {
         add(wanted.item, silent, &|name| right(name, wanted, answer, &facts.user_namespace));
     }
+    if facts.webhooks.is_ok() {
+        say_what_passes(&mut items);
+    }
     items
+}
+
+/// Says at the gateway what it lets pass while another part does not work.
+fn say_what_passes(items: &mut [Item]) {
+    let failed = |name| items.iter().any(|item| item.name == name && item.state == State::Failed);
+    let passes = if ["apiservice", "apiserver", "store"].into_iter().any(failed) {
+        "calls for pods whose app was not asked pass at once now"
+    } else if failed("controller") {
+        "calls that no answer holds pass now, 30 s after the question"
+    } else {
+        return;
+    };
+    let works = |item: &&mut Item| item.name == "gateway" && item.state != State::Failed;
+    if let Some(gateway) = items.iter_mut().find(works) {
+        gateway.message = format!("{}; {passes}", gateway.message);
+        gateway.state = State::Warning;
+        gateway.way_out = Some("docs/guide/gateway.md, the part on outages".to_owned());
+    }
 }
 
 /// Judges the kube-apiserver by its version, which it knows itself, and by an object from its etcd.
@@ -82,10 +103,7 @@ fn right(name: &'static str, right: &Right, answer: &Read<bool>, namespace: &str
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{item::State, rights::RIGHTS},
-        *,
-    };
+    use super::{super::rights::RIGHTS, *};
 
     fn states(facts: &Facts) -> Vec<(&'static str, State)> {
         judge(facts, Timestamp::UNIX_EPOCH).iter().map(|item| (item.name, item.state)).collect()
@@ -110,6 +128,24 @@ mod tests {
                 "versions"
             ]
         );
+    }
+
+    #[test]
+    fn the_gateway_says_what_passes_while_another_part_does_not_work() {
+        let failed = |name| {
+            let mut items = vec![Item::failed(name, "down", "look"), Item::ok("gateway", "3 webhooks")];
+            say_what_passes(&mut items);
+            items.remove(1)
+        };
+        for (name, passes) in [
+            ("apiserver", "calls for pods whose app was not asked pass at once now"),
+            ("store", "calls for pods whose app was not asked pass at once now"),
+            ("controller", "calls that no answer holds pass now, 30 s after the question"),
+        ] {
+            let gateway = failed(name);
+            assert_eq!((gateway.state, gateway.message), (State::Warning, format!("3 webhooks; {passes}")));
+        }
+        assert_eq!(failed("clocks"), Item::ok("gateway", "3 webhooks"));
     }
 
     #[test]
