@@ -6,6 +6,8 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 
+use super::{CallError, ObjectKey, View, call};
+
 /// The Evacuations of a namespace.
 ///
 /// # Guarantees
@@ -74,6 +76,30 @@ impl EvacuationApi {
         metadata.resource_version.clone_from(&decided_on.resource_version);
         self.0.replace(&name, &PostParams::default(), &whole).await
     }
+
+    /// Changes an Evacuation as [`edit`](Self::edit) does, and shows the new state to the view. Returns false
+    /// when it is gone. The verb is that of the action in errors.
+    ///
+    /// # Errors
+    ///
+    /// A 409 when the Evacuation is not in the known state any more.
+    pub(crate) async fn edit_in(
+        &self,
+        view: &View,
+        known: &Evacuation,
+        verb: &str,
+        change: impl FnOnce(&mut Evacuation),
+    ) -> Result<bool, CallError> {
+        let action = format!("{verb} evacuation {}", ObjectKey::of(known));
+        match call(action, self.edit(known, change)).await {
+            Ok(written) => {
+                view.apply(written);
+                Ok(true)
+            }
+            Err(error) if error.code() == 404 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,7 +110,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cluster::{ObjectKey, lock, testing::cluster_with_api};
+    use crate::cluster::{lock, testing::cluster_with_api};
 
     /// An Evacuation as the API has it: with metadata of which the view keeps nothing.
     fn stored(version: &str) -> Value {

@@ -144,16 +144,8 @@ impl Requests {
         verb: &str,
         change: impl FnOnce(&mut Evacuation),
     ) -> Result<bool, CallError> {
-        let key = ObjectKey::of(evacuation);
-        let api = evacuations(&self.writer.client()?, &key.namespace);
-        match call(format!("{verb} evacuation {key}"), api.edit(evacuation, change)).await {
-            Ok(written) => {
-                self.view.apply(written);
-                Ok(true)
-            }
-            Err(error) if error.code() == 404 => Ok(false),
-            Err(error) => Err(error),
-        }
+        let api = evacuations(&self.writer.client()?, &ObjectKey::of(evacuation).namespace);
+        api.edit_in(&self.view, evacuation, verb, change).await
     }
 }
 

@@ -136,16 +136,8 @@ impl PodGroups {
         verb: &str,
         change: impl FnOnce(&mut Evacuation),
     ) -> Result<(), CallError> {
-        let key = ObjectKey::of(known);
-        let api = evacuations(&self.writer.client()?, &key.namespace);
-        match call(format!("{verb} evacuation {key}"), api.edit(known, change)).await {
-            Ok(written) => {
-                self.view.apply(written);
-                Ok(())
-            }
-            Err(error) if error.code() == 404 => Ok(()),
-            Err(error) => Err(error),
-        }
+        let api = evacuations(&self.writer.client()?, &ObjectKey::of(known).namespace);
+        api.edit_in(&self.view, known, verb, change).await.map(drop)
     }
 }
 

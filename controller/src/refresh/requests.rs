@@ -172,16 +172,12 @@ impl Requests {
         self.leadership.check()?;
         let key = ObjectKey::of(evacuation);
         let api = evacuations(&self.client, &key.namespace);
-        match call(format!("{verb} evacuation {key}"), api.edit(evacuation, change)).await {
-            Ok(written) => {
-                self.view.apply(written);
-                Ok(true)
-            }
-            Err(error) if matches!(error.code(), 404 | 409) => {
+        match api.edit_in(&self.view, evacuation, verb, change).await {
+            Err(error) if error.code() == 409 => {
                 debug!(evacuation = %key, error = &error as &dyn std::error::Error, "not written");
                 Ok(false)
             }
-            Err(error) => Err(error),
+            written => written,
         }
     }
 
