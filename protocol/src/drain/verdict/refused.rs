@@ -138,15 +138,14 @@ fn stays(
     };
     let cause = format!("the pod was left alone, because {ended}{said}");
     let ask = command::ask(pod.pod);
+    let again = if pod.drain.is_some() { "drain again" } else { "try again" };
     let way_out = match reason {
-        Some(FailedReason::Canceled) => format!("find out who canceled it; then drain again; or run {ask}"),
+        Some(FailedReason::Canceled) => format!("find out who canceled it; then {again}; or run {ask}"),
         Some(FailedReason::DeadlineGaveUp) => format!(
-            "drain again with a later deadline; or have this pod evicted after 10 minutes, within its \
-             budgets: {ask} --deadline=10m --at-deadline=evict"
+            "{again} with a later deadline; or have this pod evicted after 10 minutes, within its budgets: {ask} \
+             --deadline=10m --at-deadline=evict"
         ),
-        _ => {
-            format!("agree with the owner of the pod, and drain again; or run {ask} --on-refusal=override")
-        }
+        _ => format!("agree with the owner of the pod, and {again}; or run {ask} --on-refusal=override"),
     };
     let object = format!("Evacuation/{evacuation}");
     let refused = matches!(reason, Some(FailedReason::Refused | FailedReason::PodGroupRefused));
