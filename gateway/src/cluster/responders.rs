@@ -7,8 +7,8 @@ use evacuation_protocol::{LABELS_CUT, PackedSelector, registered_responders};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, runtime::watcher::Event};
 
-/// Maximum size of the selectors that a call compares with the other pods of a PodGroup, in bytes, counted for
-/// each pod.
+/// Maximum size of the selectors that a call compares with the other pods of a PodGroup, in bytes, counted
+/// for each pod.
 const MAX_COMPARED: usize = 4 * 1024 * 1024;
 
 /// The part of an EvacuationResponder that the gateway reads.

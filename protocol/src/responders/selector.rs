@@ -7,8 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 /// Returns true when the selector picks an object with these labels. An empty selector picks every object. A
 /// requirement with an unknown operator is not met.
 ///
-/// The selector is compared where it is: a tenant's can have a hundred thousand values, each of which would be
-/// copied to parse it.
+/// The selector is compared where it is: a tenant's can have a hundred thousand values, each of which would
+/// be copied to parse it.
 pub fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     let mut equal = selector.match_labels.iter().flatten();
     let mut expressions = selector.match_expressions.iter().flatten();
@@ -116,7 +116,8 @@ mod tests {
     /// # Attack
     ///
     /// - Attacker: a tenant with the role `edit`
-    /// - Act: has selectors with very many values compared with a pod's labels, by questions that are only tried
+    /// - Act: has selectors with very many values compared with a pod's labels, by questions that are only
+    ///   tried
     /// - Promise: 8
     #[test]
     fn a_comparison_copies_no_value() {
