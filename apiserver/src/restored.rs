@@ -23,6 +23,8 @@ enum Sign {
     Label(&'static str),
     /// The status that the caller sent is that of finished work.
     FinishedStatus,
+    /// The caller sent the status of work in progress. Nobody knows how long ago that was.
+    Status,
     /// The finalizer of the server is there, and the status was removed: nobody knows whether it was
     /// finished.
     Finalizer,
@@ -33,6 +35,7 @@ impl fmt::Display for Sign {
         match self {
             Self::Label(label) => write!(f, "the label {label} says that it was restored from a backup"),
             Self::FinishedStatus => f.write_str("the status that was sent says that it has ended before"),
+            Self::Status => f.write_str("the status that was sent says that it was in progress before"),
             Self::Finalizer => write!(
                 f,
                 "the finalizer {DRAIN_FINALIZER} was sent without a status, which says that it was stored before"
@@ -84,10 +87,13 @@ fn sign_of(drain: &NodeEvacuation) -> Option<Sign> {
     if let Some(label) = restore_labels(&drain.metadata).next() {
         return Some(Sign::Label(label));
     }
-    // An empty status is that of a client that writes each field.
+    // An empty status is that of a client that writes each field, one with a plan is the reply to a dry run.
     if let Some(status) = drain.status.as_ref().filter(|status| **status != NodeEvacuationStatus::default()) {
         let mut ends = [DrainConditionType::Finished, DrainConditionType::Drained].into_iter();
-        return ends.any(|end| status.is_true(end)).then_some(Sign::FinishedStatus);
+        if ends.any(|end| status.is_true(end)) {
+            return Some(Sign::FinishedStatus);
+        }
+        return status.plan.is_empty().then_some(Sign::Status);
     }
     let mut finalizers = drain.metadata.finalizers.iter().flatten();
     finalizers.any(|finalizer| finalizer == DRAIN_FINALIZER).then_some(Sign::Finalizer)
@@ -129,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drain_is_paused_by_a_finished_status_a_label_or_a_finalizer_without_a_status() {
+    fn a_drain_is_paused_by_a_status_a_label_or_a_finalizer_and_not_by_the_reply_to_a_dry_run() {
         let label = |label: &str| json!({"name": "d", "labels": {label: "nightly"}});
         let stored = json!({"name": "d", "finalizers": [DRAIN_FINALIZER]});
         let applied = json!({"name": "d", "annotations": {
@@ -137,6 +143,8 @@ mod tests {
         let plain = json!({"name": "d", "labels": {"app": "x"}, "finalizers": ["example.com/mine"]});
         let ended = conditions(&["Finished", "Drained"], "True");
         let running = conditions(&["Finished", "Drained"], "False");
+        let planned = json!({"uid": "u", "node": "a", "pod": "shop/db-0", "act": "Ask"});
+        let dry_run = json!({"verdict": "Slow", "plan": [planned]});
         let [restore, backup] = RESTORE_LABELS.map(Sign::Label);
         for (metadata, status, sign) in [
             (&plain, &ended, Some(Sign::FinishedStatus)),
@@ -150,8 +158,10 @@ mod tests {
             (&stored, &ended, Some(Sign::FinishedStatus)),
             (&stored, &json!(null), Some(Sign::Finalizer)),
             (&stored, &json!({}), Some(Sign::Finalizer)),
-            (&stored, &running, None),
-            (&plain, &running, None),
+            (&stored, &running, Some(Sign::Status)),
+            (&plain, &running, Some(Sign::Status)),
+            (&plain, &json!({"verdict": "Slow"}), Some(Sign::Status)),
+            (&stored, &dry_run, None),
             (&plain, &json!({}), None),
             (&plain, &json!(null), None),
             (&applied, &json!(null), None),

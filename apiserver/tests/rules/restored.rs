@@ -23,13 +23,15 @@ async fn backup(server: &Server) -> Value {
 }
 
 #[tokio::test]
-async fn a_drained_drain_that_is_created_again_is_paused_without_its_status_until_it_is_resumed() {
+async fn a_drain_that_is_created_again_is_paused_without_its_status_until_it_is_resumed() {
     let server = start().await;
     let whole = backup(&server).await;
     let jane = user(&server, "jane");
     let mut without_status = whole.clone();
     without_status.as_object_mut().unwrap().remove("status");
-    for object in [whole, without_status] {
+    let mut in_progress = whole.clone();
+    in_progress["status"] = json!({"verdict": "Slow", "nodes": [{"name": "a", "phase": "Draining"}]});
+    for object in [whole, without_status, in_progress] {
         let created = jane.create_of(DRAINS, &object).await;
         let said = "nodeevacuation d is created paused: ";
         assert!(created.warnings.iter().any(|warning| warning.contains(said)), "{created:#?}");
@@ -37,6 +39,7 @@ async fn a_drained_drain_that_is_created_again_is_paused_without_its_status_unti
         assert_eq!(created["spec"]["paused"], true);
         assert_eq!(created["status"].get("conditions"), None, "{created:#}");
         assert_eq!(created["status"].get("finishTime"), None, "{created:#}");
+        assert_eq!(created["status"].get("verdict"), None, "{created:#}");
 
         let resumed = jane.merge_patch_at(DRAIN, json!({"spec": {"paused": false}})).await;
         assert_eq!(resumed.warnings, [""; 0]);

@@ -31,13 +31,16 @@ async fn a_drain_that_is_created_again_from_its_backup_touches_nothing_until_it_
     let node = stage.nodes[0].clone();
     stage.scene.pod("old", quick(PodSpec::default()).on(&node)).await;
     stage.drain("d", &[0], json!({"pods": {"unmanaged": "Evict"}})).await;
+    let begun = stage.until("d", "the drain has begun", |status| status.verdict.is_some()).await;
     stage.drained("d").await;
     let whole = backup(&stage.drains().get(&stage.name("d")).await.unwrap());
     // Some tools remove the status.
     let mut without_status = whole.clone();
     without_status.as_object_mut().unwrap().remove("status");
+    let mut in_progress = whole.clone();
+    in_progress["status"] = serde_json::to_value(&begun).unwrap();
 
-    for (pod, object) in [("second", whole), ("third", without_status)] {
+    for (pod, object) in [("second", whole), ("third", without_status), ("fourth", in_progress)] {
         stage.delete("d").await;
         stage.scene.pod(pod, quick(PodSpec::default()).on(&node)).await;
         let posted = post_to(&stage.scene.admin(), "nodeevacuations", &object).await;
