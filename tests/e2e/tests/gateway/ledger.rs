@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use controlplane::{AuditEvent, eventually};
 use evacuation_api::RESPONDERS_ANNOTATION;
-use evacuation_client::{Answer, Question};
 use evacuation_e2e::{
     Scene,
     scene::{Availability, Bystander, PATIENCE, answer, received, status, until_time},
@@ -13,20 +11,21 @@ use evacuation_e2e::{
 };
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
-    core::v1::Event,
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
     ResourceExt,
-    api::{ListParams, Patch, PatchParams},
-    core::NamespaceResourceScope,
+    api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, options, run, start};
+use crate::{
+    stage::{Stage, options, run, start},
+    surplus::scale,
+};
 
 /// Label that opts the namespace in.
-const COUNTS: (&str, &str) = ("gateway.evacuation.dev/count", "deletions");
+pub(crate) const COUNTS: (&str, &str) = ("gateway.evacuation.dev/count", "deletions");
 /// Time in which a budget may hold back a deletion by the row of the stage.
 const ROW_PATIENCE: TimeDelta = TimeDelta::seconds(8);
 /// Replicas of the Deployment.
@@ -44,7 +43,7 @@ fn deployment(scene: &str) -> Value {
 }
 
 /// Returns a Deployment of two pods that deletes all old pods before it creates a new one.
-fn recreated(name: &str) -> Value {
+pub(crate) fn recreated(name: &str) -> Value {
     recreated_with(name, 2, &json!({"controlplane.test/gone-after": "100ms"}))
 }
 
@@ -55,21 +54,10 @@ fn recreated_with(name: &str, replicas: usize, annotations: &Value) -> Value {
     deployment
 }
 
-async fn roll_out(stage: &Stage, name: &str) {
+pub(crate) async fn roll_out(stage: &Stage, name: &str) {
     let template = json!({"metadata": {"annotations": {"test/version": "2"}}});
     let patch = Patch::Merge(json!({"spec": {"template": template}}));
     stage.api::<Deployment>().patch(name, &PatchParams::default(), &patch).await.unwrap();
-}
-
-async fn scale<K>(stage: &Stage, replicas: usize)
-where
-    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + serde::de::DeserializeOwned,
-{
-    let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-    stage.api::<K>().patch_scale("web", &PatchParams::default(), &patch).await.unwrap();
 }
 
 /// Waits until every pod is of the new version.
@@ -134,7 +122,7 @@ async fn a_deletion_that_the_budget_allows_is_counted_and_passes_at_once() {
     stage.create::<ReplicaSet>(workload("web", 2, &annotations)).await;
     stage.ready_pods("web", 2, &[]).await;
     stage.pods.budget("web", ("app", "web"), 1).await.unwrap();
-    scale::<ReplicaSet>(&stage, 1).await;
+    scale::<ReplicaSet>(&stage, "web", 1).await;
     stage.ready_pods("web", 1, &[]).await;
     let evictions = stage.all_evictions();
     let by_gateway =
@@ -214,85 +202,4 @@ async fn a_rollout_that_its_app_refused_first_waits_for_a_budget_from_the_accept
     assert!(!passed.is_empty(), "{deletions:?}");
     assert!(passed.iter().all(|call| received(call) - since.0 >= ROW_PATIENCE), "{since:?} {passed:?}");
     bystander.drains(&stage).await;
-}
-
-/// # Attack
-///
-/// - Attacker: a rollout beside a scale-down to 0
-/// - Act: passes its budget as if its owner wanted no pods
-/// - Promise: 8
-#[tokio::test(flavor = "multi_thread")]
-async fn what_its_owner_no_longer_wants_is_held_by_no_budget_and_a_rollout_is() {
-    let stage = Stage::new("surplus").await;
-    stage.label_namespace(&[COUNTS]).await;
-    let annotations = json!({"controlplane.test/gone-after": "100ms"});
-    stage.create::<Deployment>(workload("web", 2, &annotations)).await;
-    stage.create::<Deployment>(recreated("api")).await;
-    let pods = stage.ready_pods("web", 2, &[]).await;
-    let others = stage.ready_pods("api", 2, &[]).await;
-    stage.pods.budget("api", ("app", "api"), 0).await.unwrap();
-    let selector = json!({"matchLabels": {"app": "web"}});
-    let budget = json!({"metadata": {"name": "web"}, "spec": {"minAvailable": 1, "selector": selector}});
-    stage.create::<PodDisruptionBudget>(budget).await;
-    let budgets = stage.api::<PodDisruptionBudget>();
-    let counted = eventually(PATIENCE, "the budget counts", || async {
-        let allowed = budgets.get("web").await.unwrap().status.unwrap_or_default().disruptions_allowed;
-        if allowed == Some(1) { Ok(()) } else { Err(format!("{allowed:?}")) }
-    });
-    counted.await.unwrap();
-    roll_out(&stage, "api").await;
-    let held = eventually(PATIENCE, "the rollout waits for its budget", || async {
-        stage.all_evacuations().await.pop().ok_or("none")
-    });
-    let held = held.await.unwrap();
-    stage.until_condition(&held, "Blocked", "BudgetAllowsNone").await;
-    scale::<Deployment>(&stage, 0).await;
-    for pod in &pods {
-        stage.pods.gone(pod).await.unwrap();
-    }
-    // Not because the patience of the row was over.
-    let passed = stage.api::<Event>().list(&ListParams::default()).await.unwrap().items;
-    let passed = passed.iter().filter(|e| e.reason.as_deref() == Some("DeletionPassedBudget"));
-    let passed: Vec<_> = passed.filter_map(|e| e.involved_object.name.clone()).collect();
-    assert!(pods.iter().all(|pod| !passed.contains(&pod.name_any())), "{passed:?}");
-    let asked = stage.all_evacuations().await.into_iter().map(|e| e.spec.target.pod.name);
-    let asked: Vec<_> = asked.collect();
-    assert!(asked.iter().all(|name| others.iter().any(|pod| pod.name_any() == *name)), "{asked:?}");
-    let by_gateway = |event: &&AuditEvent| event.user().ends_with(":evacuation-gateway");
-    let evictions = stage.all_evictions();
-    let denied =
-        evictions.iter().filter(by_gateway).any(|event| event.name() == asked[0] && event.code() == 429);
-    assert!(denied, "the deletion of the rollout was counted: {evictions:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_scale_down_to_nothing_is_held_by_no_budget_although_its_apps_stop_when_they_are_asked() {
-    let stage = Stage::new("nothing").await;
-    stage.label_namespace(&[COUNTS]).await;
-    let annotations = json!({
-        "controlplane.test/gone-after": "100ms", RESPONDERS_ANNOTATION: json!([{"name": "self"}]).to_string(),
-    });
-    stage.create::<Deployment>(workload("web", 2, &annotations)).await;
-    let pods = stage.ready_pods("web", 2, &[]).await;
-    stage.pods.budget("web", ("app", "web"), 1).await.unwrap();
-    let mut apps = Vec::new();
-    for pod in &pods {
-        let (api, name) = (stage.pods.api(), pod.name_any());
-        let stops = move |_: Question| {
-            let (api, name) = (api.clone(), name.clone());
-            async move {
-                let patch = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
-                api.patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
-                Answer::accept()
-            }
-        };
-        apps.push(stage.app(pod, stops).await);
-    }
-    scale::<Deployment>(&stage, 0).await;
-    for pod in &pods {
-        stage.pods.gone(pod).await.unwrap();
-    }
-    // Not because its patience was over.
-    let events = stage.api::<Event>().list(&ListParams::default()).await.unwrap().items;
-    assert!(events.iter().all(|e| e.reason.as_deref() != Some("DeletionPassedBudget")), "{events:?}");
 }

@@ -23,6 +23,7 @@ mod records;
 mod replicas;
 mod stage;
 mod successors;
+mod surplus;
 mod undone;
 mod warnings;
 mod workloads;

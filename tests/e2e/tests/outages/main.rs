@@ -17,6 +17,7 @@ mod embedded;
 mod etcd;
 mod in_flight;
 mod kube_apiserver;
+mod namespaces;
 mod no_space;
 mod pushed;
 mod replicas;

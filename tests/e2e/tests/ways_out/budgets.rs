@@ -3,14 +3,20 @@
 use evacuation_api::DrainBlockerReason;
 use evacuation_e2e::{PodSpec, Scene, is_ready, workload};
 use k8s_openapi::api::{
-    apps::v1::Deployment, batch::v1::Job, core::v1::Pod, policy::v1::PodDisruptionBudget,
+    apps::v1::Deployment,
+    batch::v1::Job,
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
 };
-use kube::{ResourceExt, api::ListParams};
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 use crate::{
     person::Person,
-    room::{drained, slow, status, stuck},
+    room::{drained, slow, status, stuck, stuck_beside},
     scene,
 };
 
@@ -118,6 +124,37 @@ pub(crate) fn placed(scene: &Scene, mut workload: Value) -> Value {
 pub(crate) async fn limit(scene: &Scene, app: &str, mut limits: Value) {
     limits["selector"] = json!({"matchLabels": {"app": app}});
     scene.create::<PodDisruptionBudget>(json!({"metadata": {"name": app}, "spec": limits})).await;
+}
+
+/// Gives a node the label that the scene's workload selects.
+async fn take_in(scene: &Scene, node: &str) {
+    let nodes: Api<Node> = Api::all(scene.admin());
+    let label = Patch::Merge(json!({"metadata": {"labels": {scene.namespace(): "1"}}}));
+    nodes.patch(node, &PatchParams::default(), &label).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_of_a_budget_that_needs_it_goes_when_a_replica_is_added_as_the_drain_says() {
+    let scene = scene("replica").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let bob = Person::editor(&scene, "bob").await;
+    let node = scene.own_node().await;
+    let mut web = placed(&scene, workload("web", 1, &json!({"controlplane.test/gone-after": "100ms"})));
+    // The added pod needs a node that is not drained, and which the first one does not have.
+    web["spec"]["template"]["spec"]["nodeSelector"] = json!({scene.namespace(): "1"});
+    take_in(&scene, &node).await;
+    scene.create::<Deployment>(web).await;
+    let pod = scene.only_pod("web", None).await;
+    take_in(&scene, "node-1").await;
+    limit(&scene, "web", json!({"minAvailable": 1})).await;
+    ann.runs(&format!("kubectl evacuate node {node} --detach")).await;
+    let blocker = stuck_beside(&scene, &node, DrainBlockerReason::BudgetAllowsNone).await;
+    assert!(blocker.message.contains("; or add a replica"), "{}", blocker.message);
+    assert!(scene.stays(&pod).await);
+    bob.runs(&format!("kubectl scale deployment/web --replicas=2 -n {}", scene.namespace())).await;
+    scene.pods.gone(&pod).await.unwrap();
+    drained(&scene, &node).await;
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

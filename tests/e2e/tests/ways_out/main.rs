@@ -11,6 +11,7 @@
 
 mod budgets;
 mod clean;
+mod counted;
 mod dead_nodes;
 mod drains;
 mod gateway;

@@ -5,7 +5,13 @@ use evacuation_e2e::{
     Endpoint, PodSpec, Reply, Scene, answering, ok,
     scene::{LATE, first},
 };
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use chrono::TimeDelta;
 use controlplane::output_of;
@@ -95,6 +101,30 @@ async fn an_endpoint_that_closes_the_connection_is_passed_over() {
     assert!(ended.asked_time.is_none() && ended.unreachable_time.is_some(), "{ended:?}");
 }
 
+/// A mesh that requires mTLS ends a plain connection without a reply.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_behind_a_mesh_that_requires_mtls_is_named_by_why_and_asked_once_its_port_is_exempt() {
+    let scene = Scene::new("mesh").await;
+    let pod = scene.pod("app", registered(&scene, 600)).await;
+    let exempt = Arc::new(AtomicBool::new(false));
+    let mesh = exempt.clone();
+    let behind_mesh = move |question: &ReviewRequest| {
+        if mesh.load(Ordering::Relaxed) { Reply::Json(accepting(question)) } else { Reply::Close }
+    };
+    let _endpoint = Endpoint::of(&pod, scene.port, behind_mesh).await.unwrap();
+    let evacuation = scene.ask(&pod, json!({})).await;
+    scene.until(&evacuation, "it is out of reach", |e| first(e).unreachable_time.is_some()).await;
+    let said = scene.event("Pod", "app", "PushFailed").await;
+    assert!(said.contains("did not reply"), "{said}");
+    let mut why = scene.platform().kubectl_command();
+    why.args(["evacuate", "why", "app", "-n", scene.namespace()]);
+    let said = output_of("kubectl", why).await.unwrap().stdout;
+    assert!(said.contains("it could not be asked: ") && said.contains("did not reply"), "{said}");
+    exempt.store(true, Ordering::Relaxed);
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    assert_eq!(first(&ended).answer, Some(Answer::Accept));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_repeats_another_evacuations_uid_is_passed_over() {
     let other = |question: &ReviewRequest| {
@@ -144,13 +174,9 @@ async fn an_endpoint_that_hangs_is_passed_over_at_its_timeout() {
 async fn an_endpoint_that_hangs_for_ten_seconds_is_reported_and_asked_again() {
     let scene = Scene::new("hung").await;
     let pod = scene.pod("app", registered(&scene, 600)).await;
-    let first_time = std::sync::atomic::AtomicBool::new(true);
+    let first_time = AtomicBool::new(true);
     let _endpoint = Endpoint::of(&pod, scene.port, move |question| {
-        if first_time.swap(false, std::sync::atomic::Ordering::Relaxed) {
-            Reply::Hang
-        } else {
-            Reply::Json(accepting(question))
-        }
+        if first_time.swap(false, Ordering::Relaxed) { Reply::Hang } else { Reply::Json(accepting(question)) }
     })
     .await
     .unwrap();
