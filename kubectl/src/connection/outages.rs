@@ -10,13 +10,16 @@ use std::{
 };
 
 use evacuation_protocol::NO_CONTROLLER;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::failure::Server;
 use crate::{drawing::Canvas, output::warn};
 
 /// Maximum number of different warnings on standard error.
 const PRINTED: usize = 64;
+
+/// Interval between two looks at the last warnings.
+const GLANCE: Duration = Duration::from_millis(500);
 
 /// Outages in progress: each is one line on standard error, or a line of the drawing on a screen.
 #[derive(Debug, Default)]
@@ -67,6 +70,13 @@ impl Outages {
     pub(crate) fn is_led(&self) -> bool {
         let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         !warnings.last.iter().any(|text| text.starts_with(NO_CONTROLLER))
+    }
+
+    /// Waits until a reply of the evacuation API has said that no controller works.
+    pub(crate) async fn until_leaderless(&self) {
+        while self.is_led() {
+            sleep(GLANCE).await;
+        }
     }
 
     /// Tells the user of the warnings of a reply. Standard error has each text once.
@@ -127,4 +137,22 @@ impl Outages {
 
 fn seconds(duration: Duration) -> humantime::FormattedDuration {
     humantime::format_duration(Duration::from_secs(duration.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_that_says_that_no_controller_works_is_noticed_within_a_second() {
+        let outages = Outages::default();
+        let second = Duration::from_secs(1);
+        timeout(second, outages.until_leaderless()).await.unwrap_err();
+        outages.warn(Server::KubeApiserver, vec![NO_CONTROLLER.to_owned()]);
+        timeout(second, outages.until_leaderless()).await.unwrap_err();
+        outages.warn(Server::EvacuationApi, vec![format!("{NO_CONTROLLER}: the lease is old")]);
+        timeout(second, outages.until_leaderless()).await.unwrap();
+    }
 }

@@ -1,9 +1,12 @@
 //! The answers of a pod's responders, and what follows from an override. Pure.
 
 use evacuation_api::{Answer, Evacuation, ResponderState, ResponderStatus};
-use evacuation_protocol::continues_by;
 
-use crate::plain::plain;
+use crate::{
+    moment::{Now, WAITS},
+    next::Next,
+    plain::plain,
+};
 
 /// The responders of an active Evacuation.
 pub(super) struct Account<'e> {
@@ -24,12 +27,16 @@ impl<'e> Account<'e> {
     }
 
     /// Returns a line for each responder: who was asked, and the answer.
-    pub(super) fn answers(&self) -> Vec<String> {
-        self.responders.iter().map(|responder| plain(&answer(responder))).collect()
+    pub(super) fn answers(&self, now: Now) -> Vec<String> {
+        self.responders.iter().map(|responder| plain(&answer(responder, now))).collect()
     }
 
-    /// Returns what happens after the override.
-    pub(super) fn outlook(&self, namespace: &str) -> Vec<String> {
+    /// Returns what happens after the override. While no controller works, nothing does.
+    pub(super) fn outlook(&self, namespace: &str, now: Now) -> Vec<String> {
+        let pod = &self.evacuation.spec.target.pod.name;
+        if !now.led {
+            return vec![format!("pod {pod} {WAITS}")];
+        }
         let active = self.responders.iter().find(|responder| responder.state == ResponderState::Active);
         let waiting = self.responders.iter().find(|responder| responder.state == ResponderState::Inactive);
         let next = match waiting {
@@ -40,25 +47,21 @@ impl<'e> Account<'e> {
         if active.answer == Some(Answer::Refuse) {
             return vec![next];
         }
-        let pod = &self.evacuation.spec.target.pod.name;
-        let time = continues_by(self.evacuation)
-            .map(|time| format!(" It continues by itself at {}.", time.format("%Y-%m-%dT%H:%M:%SZ")));
-        vec![
-            format!(
-                "{} still has its time, and a refusal no longer stops it.{}",
-                active.name,
-                time.unwrap_or_default()
-            ),
-            format!("to end that time now: kubectl evacuate set pod/{pod} -n {namespace} --deadline=1s"),
-        ]
+        let mut lines = vec![format!("{} still has its time, and a refusal no longer stops it", active.name)];
+        lines.extend(Next::of(self.evacuation).and_then(|next| next.sentence(now)));
+        lines.push(format!(
+            "to end that time now: kubectl evacuate set pod/{pod} -n {namespace} --deadline=1s \
+             --at-deadline=evict"
+        ));
+        lines
     }
 }
 
-fn answer(responder: &ResponderStatus) -> String {
+fn answer(responder: &ResponderStatus, now: Now) -> String {
     let name = &responder.name;
     let said = [&responder.reason, &responder.message].into_iter().flatten();
     let said = said.fold(String::new(), |all, text| all + ": " + text);
-    let at = responder.answer_time.map(|time| format!(" at {}", time.0.format("%Y-%m-%dT%H:%M:%SZ")));
+    let at = responder.answer_time.map(|time| format!(" at {}", now.stamp(&time)));
     match (responder.answer, responder.active_time) {
         (Some(answer), _) => format!("{name} answered {answer:?}{}{said}", at.unwrap_or_default()),
         (None, Some(_)) => format!("{name} was asked and has not answered{said}"),
@@ -73,56 +76,77 @@ mod tests {
     use super::*;
 
     fn evacuation(responders: &Value) -> Evacuation {
+        let deadlines = json!([{"owner": "ann", "requester": "a.b/c", "time": "2026-01-01T00:00:40Z",
+                                "action": "GiveUp", "reached": false}]);
         serde_json::from_value(json!({
-            "metadata": {"name": "e"}, "spec": {"target": {"pod": {"name": "db-0"}}},
-            "status": {"responders": responders},
+            "metadata": {"name": "e"},
+            "spec": {"target": {"pod": {"name": "db-0"}}, "requesters": [{"owner": "ann", "name": "a.b/c"}]},
+            "status": {"responders": responders, "policy": {"onRefusal": "Wait", "deadlines": deadlines}},
         }))
         .unwrap()
     }
 
-    fn responder(name: &str, state: &str, answer: Option<&str>) -> Value {
-        json!({"name": name, "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 600, "state": state,
-               "activeTime": "2026-01-01T00:00:00Z", "answer": answer, "message": "a backup\u{1b} runs"})
+    fn responder(name: &str, state: &str, more: &Value) -> Value {
+        let mut responder = json!({"name": name, "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 600,
+               "state": state, "activeTime": "2026-01-01T00:00:00Z", "message": "a backup\u{1b} runs"});
+        responder.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        responder
     }
+
+    fn now() -> Now {
+        Now { time: "2026-01-01T00:00:10Z".parse().unwrap(), led: true }
+    }
+
+    const ASKED: &str = "2026-01-01T00:00:05Z";
 
     #[test]
     fn a_refusal_is_quoted_and_the_next_step_is_named() {
         let other = json!({"name": "db.acme.io/failover", "priority": 1, "timeoutSeconds": 60,
                            "maxDelaySeconds": 600, "state": "Inactive"});
-        let refused = responder("self", "Active", Some("Refuse"));
+        let refused = responder("self", "Active", &json!({"answer": "Refuse", "answerTime": ASKED}));
         for (responders, next) in [
             (json!([refused]), "the pod is evicted within its budgets"),
             (json!([refused, other]), "responder db.acme.io/failover is asked next"),
         ] {
             let evacuation = evacuation(&responders);
             let account = Account::of(&evacuation);
-            assert_eq!(account.answers()[0], "self answered Refuse: a backup  runs");
-            assert_eq!(account.outlook("shop"), [next]);
+            let answer = "self answered Refuse at 00:00:05Z (5 s ago): a backup  runs";
+            assert_eq!(account.answers(now())[0], answer);
+            assert_eq!(account.outlook("shop", now()), [next]);
             assert!(!account.all_done());
         }
     }
 
     #[test]
     fn a_responder_that_has_time_keeps_it_and_the_command_that_ends_it_is_named() {
-        for answer in [None, Some("Delay")] {
-            let evacuation = evacuation(&json!([responder("self", "Active", answer)]));
-            let outlook = Account::of(&evacuation).outlook("shop");
-            assert!(outlook[0].starts_with("self still has its time"), "{outlook:?}");
-            assert!(
-                outlook[1].ends_with("kubectl evacuate set pod/db-0 -n shop --deadline=1s"),
-                "{outlook:?}"
-            );
+        let delay = json!({"answer": "Delay", "answerTime": ASKED, "delayUntil": "2026-01-01T00:00:20Z"});
+        for (answer, next) in [
+            (json!({}), "at 00:00:40Z (in 30 s): gives up"),
+            (delay, "at 00:00:20Z (in 10 s): the delay ends"),
+        ] {
+            let evacuation = evacuation(&json!([responder("self", "Active", &answer)]));
+            let expected = [
+                "self still has its time, and a refusal no longer stops it",
+                next,
+                "to end that time now: kubectl evacuate set pod/db-0 -n shop --deadline=1s --at-deadline=evict",
+            ];
+            assert_eq!(Account::of(&evacuation).outlook("shop", now()), expected);
         }
-        let done = evacuation(&json!([responder("self", "Completed", Some("Accept"))]));
+        let done = evacuation(&json!([responder("self", "Completed", &json!({"answer": "Accept"}))]));
         assert!(Account::of(&done).all_done());
-        assert!(
-            !Account::of(
-                &serde_json::from_value(
-                    json!({"metadata": {"name": "e"}, "spec": {"target": {"pod": {"name": "p"}}}})
-                )
-                .unwrap()
-            )
-            .all_done()
-        );
+        let unseen = json!({"metadata": {"name": "e"}, "spec": {"target": {"pod": {"name": "p"}}}});
+        assert!(!Account::of(&serde_json::from_value(unseen).unwrap()).all_done());
+    }
+
+    #[test]
+    fn nothing_is_promised_while_no_controller_works() {
+        let delay = json!({"answer": "Delay", "answerTime": ASKED, "delayUntil": "2026-01-01T00:00:20Z"});
+        let refuse = json!({"answer": "Refuse", "answerTime": ASKED});
+        let one = |more: Value| json!([responder("self", "Active", &more)]);
+        for responders in [json!(null), one(json!({})), one(delay), one(refuse)] {
+            let evacuation = evacuation(&responders);
+            let outlook = Account::of(&evacuation).outlook("shop", Now { led: false, ..now() });
+            assert_eq!(outlook, ["pod db-0 waits for a controller"], "{responders}");
+        }
     }
 }

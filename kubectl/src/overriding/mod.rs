@@ -20,6 +20,7 @@ use self::account::Account;
 use crate::{
     Exit,
     connection::{NamespacedConnection, user_name},
+    moment::Now,
     output::say,
     pod_evacuation::active,
     pod_name::pod_name,
@@ -53,7 +54,8 @@ impl Override {
         let client = self.connection.client().await?;
         let evacuation = active(&client, &self.pod, " --on-refusal=override").await?;
         let account = Account::of(&evacuation);
-        for line in account.answers() {
+        let outages = self.connection.outages();
+        for line in account.answers(Now::of(outages.is_led())) {
             say(line)?;
         }
         if account.all_done() {
@@ -64,13 +66,15 @@ impl Override {
             return Ok(Exit::Done);
         }
         let user = user_name(&client).await?;
-        let (name, what) = match own(&evacuation, &user) {
-            Some(entry) => (self.change(&client, &evacuation, entry).await?, "changed"),
-            None => (self.join(&client, &evacuation, &user).await?, "added"),
+        let (name, overridden, what) = if let Some(entry) = own(&evacuation, &user) {
+            (entry.name.clone(), self.change(&client, &evacuation, entry).await?, "changed")
+        } else {
+            let name = format!("kubectl.evacuation.dev/{}", name_part(&user));
+            (name.clone(), self.join(&client, &evacuation, name).await?, "added")
         };
         let object = format!("evacuation.{GROUP}/{}", evacuation.name_any());
         say(format_args!("{object}: request {name} of {user} {what}: on refusal Override"))?;
-        for line in account.outlook(client.default_namespace()) {
+        for line in Account::of(&overridden).outlook(client.default_namespace(), Now::of(outages.is_led())) {
             say(line)?;
         }
         if what == "added" {
@@ -84,23 +88,27 @@ impl Override {
         client: &Client,
         evacuation: &Evacuation,
         entry: &Entry,
-    ) -> anyhow::Result<String> {
+    ) -> anyhow::Result<Evacuation> {
         let key = EntryKey { owner: entry.owner.clone(), name: entry.name.clone() };
         let fields = Map::from_iter([("onRefusal".to_owned(), json!(RefusalPolicy::Override))]);
-        write(client, evacuation.clone(), &key, fields).await?;
-        Ok(key.name)
+        write(client, evacuation.clone(), &key, fields).await
     }
 
-    async fn join(&self, client: &Client, evacuation: &Evacuation, user: &str) -> anyhow::Result<String> {
-        let name = format!("kubectl.evacuation.dev/{}", name_part(user));
-        let mut requester = Requester::new(client.clone(), name.clone()).on_refusal(RefusalPolicy::Override);
+    async fn join(
+        &self,
+        client: &Client,
+        evacuation: &Evacuation,
+        name: String,
+    ) -> anyhow::Result<Evacuation> {
+        let mut requester = Requester::new(client.clone(), name).on_refusal(RefusalPolicy::Override);
         if let Some(message) = &self.message {
             requester = requester.message(message);
         }
         let target = PodTarget { name: self.pod.clone(), uid: evacuation.spec.target.pod.uid.clone() };
         let joined = requester.evacuate_target(client.default_namespace(), &target).await;
-        joined.with_context(|| format!("evacuation {} cannot be joined", evacuation.name_any()))?;
-        Ok(name)
+        let joined =
+            joined.with_context(|| format!("evacuation {} cannot be joined", evacuation.name_any()))?;
+        Ok(joined.object().clone())
     }
 }
 

@@ -17,7 +17,12 @@ use evacuation_client::{EvacuationHandle, Requester};
 
 use self::account::{Account, Outcome};
 use crate::{
-    Exit, connection::NamespacedConnection, duration::duration, moment::Now, output::say, pod_name::pod_name,
+    Exit,
+    connection::NamespacedConnection,
+    duration::duration,
+    moment::{Now, WAITS},
+    output::say,
+    pod_name::pod_name,
     requester_flags::name_part,
 };
 
@@ -54,7 +59,8 @@ impl Test {
     ///
     /// # Errors
     ///
-    /// The caller may not ask the pod, another rehearsal of it goes on, or a responder gave no valid answer.
+    /// The caller may not ask the pod, another rehearsal of it goes on, no controller works, or a responder
+    /// gave no valid answer.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
         let namespace = client.default_namespace().to_owned();
@@ -70,8 +76,7 @@ impl Test {
         tokio::select! {
             outcome = self.follow(&rehearsal) => self.conclude(outcome?),
             Ok(()) = tokio::signal::ctrl_c() => {
-                let canceled = rehearsal.withdraw().await;
-                canceled.with_context(|| format!("rehearsal {} cannot be canceled", rehearsal.name()))?;
+                cancel(&rehearsal).await?;
                 eprintln!("interrupted: the rehearsal was canceled");
                 Ok(Exit::Interrupted)
             }
@@ -81,12 +86,23 @@ impl Test {
     /// Shows what is new until the rehearsal has ended and the responders know.
     async fn follow(&self, rehearsal: &EvacuationHandle) -> anyhow::Result<Outcome> {
         let mut account = Account::default();
+        let outages = self.connection.outages();
         let mut show = |evacuation: &_| {
-            let news = account.news(evacuation, Now::of(true));
+            let news = account.news(evacuation, Now::of(outages.is_led()));
             news.iter().try_for_each(say).err().map(Err).or_else(|| Outcome::of(evacuation).map(Ok))
         };
         let limit = self.timeout.saturating_add(LATE);
-        let outcome = match tokio::time::timeout(limit, rehearsal.until(&mut show)).await {
+        let found = tokio::select! {
+            found = tokio::time::timeout(limit, rehearsal.until(&mut show)) => found,
+            () = outages.until_leaderless() => {
+                cancel(rehearsal).await?;
+                anyhow::bail!(
+                    "the rehearsal of pod {} {WAITS}, and was canceled; what helps: kubectl evacuate check",
+                    self.pod
+                );
+            }
+        };
+        let outcome = match found {
             Ok(found) => found??,
             Err(_) => anyhow::bail!(
                 "the rehearsal of pod {} has not ended although its time is over; what helps: kubectl evacuate check",
@@ -116,4 +132,9 @@ impl Test {
             Outcome::Failed(words) => anyhow::bail!("pod {} failed its rehearsal: {words}", self.pod),
         }
     }
+}
+
+async fn cancel(rehearsal: &EvacuationHandle) -> anyhow::Result<()> {
+    let canceled = rehearsal.withdraw().await;
+    canceled.with_context(|| format!("rehearsal {} cannot be canceled", rehearsal.name()))
 }

@@ -116,7 +116,7 @@ async fn a_drain_says_by_a_condition_that_no_controller_works_on_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn while_no_controller_works_each_command_and_kubectl_itself_say_so() {
     let scene = scene("leaderless").await;
-    scene.pods.create("db-0", &PodSpec::default()).await.unwrap();
+    scene.pods.create("db-0", &PodSpec::watching()).await.unwrap();
     let namespace = format!("--namespace={}", scene.namespace());
     scene.kill_controller();
     let warning = ["no controller works on evacuations", "evacuation-system/evacuation-controller", " ago)"];
@@ -130,10 +130,16 @@ async fn while_no_controller_works_each_command_and_kubectl_itself_say_so() {
     for arguments in [
         &["create", "evacuation", "db-0", &namespace][..],
         &["evacuate", "why", "db-0", &namespace],
+        &["evacuate", "set", "pod/db-0", "--deadline=10m", &namespace],
+        &["evacuate", "override", "db-0", &namespace],
+        &["evacuate", "test", "db-0", &namespace],
         &["evacuate", "node", "node-1", "--force", "--detach"],
         &["evacuate", "node", "node-1", "--force", "--timeout=1s"],
         &["evacuate", "status", "node-1"],
         &["evacuate", "why", "node/node-1"],
+        &["evacuate", "set", "node-1", "--deadline=10m"],
+        &["evacuate", "pause", "node-1"],
+        &["evacuate", "resume", "node-1"],
         &["evacuate", "cancel", "node-1", "--timeout=1s"],
         &["get", "evacuations", &namespace],
     ] {
@@ -143,6 +149,18 @@ async fn while_no_controller_works_each_command_and_kubectl_itself_say_so() {
         if arguments.contains(&"--timeout=1s") {
             assert_has(&output.stderr, &["timeout: ", "node-1", "waits for a controller"]);
             assert!(!output.stderr.contains("continues"), "{output:?}");
+        }
+        match arguments[1] {
+            "set" | "pause" | "resume" => assert_eq!(output.code, Some(0), "{output:?}"),
+            "override" => {
+                assert_has(&output.stdout, &["on refusal Override", "pod db-0 waits for a controller"]);
+                assert!(!output.stdout.contains("evicted"), "{output:?}");
+            }
+            "test" => {
+                assert_eq!(output.code, Some(1), "{output:?}");
+                assert_has(&output.stderr, &["pod db-0 waits for a controller, and was canceled"]);
+            }
+            _ => {}
         }
         if arguments[..2] == ["evacuate", "status"] || arguments[..2] == ["evacuate", "why"] {
             let said = output.stdout.to_lowercase();
