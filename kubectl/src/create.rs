@@ -11,11 +11,11 @@ use kube::{Api, Client, ResourceExt, api::ListParams};
 
 use crate::{
     Exit,
-    complaint::complaint,
+    complaint::{complaint, is_outage, with_rest},
     connection::NamespacedConnection,
     dry_run::{DryRun, DryRunFlag},
     duration::timeout,
-    output::{Output, is_unread, render, say},
+    output::{Output, is_unread, render, say, warn},
     pod_name::pod_name,
     progress,
     requester_flags::{OnRefusal, RequesterFlags, name_part},
@@ -65,7 +65,7 @@ impl Create {
     /// # Errors
     ///
     /// The cluster cannot be reached, or no pod matches. An error with a single pod is printed, and the
-    /// others are still asked.
+    /// others are still asked. If no server replies, the others are named and not asked.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
         let namespace = client.default_namespace().to_owned();
@@ -77,18 +77,8 @@ impl Create {
         let dry_run = self.dry_run.dry_run;
         let requester = if dry_run == DryRun::Server { requester.dry_run() } else { requester };
         let mut tracker = Tracker::default();
-        let mut failed = false;
-        for pod in self.pods(&client).await? {
-            match self.ask(&requester, &namespace, &pod).await {
-                Ok(Some(evacuation)) => drop(tracker.follow(&evacuation)),
-                Ok(None) => {}
-                Err(error) if is_unread(&error) => return Err(error),
-                Err(error) => {
-                    failed = true;
-                    eprintln!("error: {}", complaint(&error));
-                }
-            }
-        }
+        let pods = self.pods(&client).await?;
+        let failed = self.ask_all(&requester, &namespace, &pods, &mut tracker).await?;
         let exit = if self.wait && dry_run == DryRun::None {
             // Standard output is for the objects, when they were asked for.
             let lines = if self.output.is_some() { Lines::Errors } else { Lines::Output };
@@ -98,6 +88,35 @@ impl Create {
             Exit::Done
         };
         Ok(if failed { Exit::Errors } else { exit })
+    }
+
+    /// Asks one pod after the other, until a server does not reply: nothing is created after that error.
+    /// Returns true when a pod was not asked.
+    async fn ask_all(
+        &self,
+        requester: &Requester,
+        namespace: &str,
+        pods: &[PodTarget],
+        tracker: &mut Tracker,
+    ) -> anyhow::Result<bool> {
+        let mut failed = false;
+        for (at, pod) in pods.iter().enumerate() {
+            match self.ask(requester, namespace, pod).await {
+                Ok(Some(evacuation)) => drop(tracker.follow(&evacuation)),
+                Ok(None) => {}
+                Err(error) if is_unread(&error) => return Err(error),
+                Err(error) if is_outage(&error) => {
+                    let rest = pods.iter().skip(at + 1).map(|pod| &pod.name);
+                    warn(format_args!("error: {}", complaint(&with_rest(error, "asked", rest))));
+                    return Ok(true);
+                }
+                Err(error) => {
+                    failed = true;
+                    eprintln!("error: {}", complaint(&error));
+                }
+            }
+        }
+        Ok(failed)
     }
 
     /// The pods to ask. Pods that were found by labels are asked by UID.
@@ -146,7 +165,51 @@ fn target(pod: &Pod) -> PodTarget {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{Arc, Mutex},
+    };
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::{Value, json};
+
     use super::*;
+
+    /// Asks three pods through an API that replies to each request with that code. Returns the pods of the
+    /// requests that it had.
+    async fn asked(code: u16) -> (bool, Vec<String>) {
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let record = sent.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let record = record.clone();
+            async move {
+                let body = request.into_body().collect_bytes().await.unwrap();
+                let body: Value = serde_json::from_slice(&body).unwrap();
+                record
+                    .lock()
+                    .unwrap()
+                    .push(body["spec"]["target"]["pod"]["name"].as_str().unwrap().to_owned());
+                let status = json!({"kind": "Status", "status": "Failure", "message": "no", "reason": "x", "code": code});
+                let reply =
+                    Response::builder().status(code).body(Body::from(status.to_string().into_bytes()));
+                Ok::<_, Infallible>(reply.unwrap())
+            }
+        });
+        let requester = Requester::new(Client::new(service, "shop"), "kubectl.evacuation.dev/ann");
+        let create = Create::try_parse_from(["c", "a", "b", "c"]).unwrap();
+        let pods: Vec<_> =
+            create.pods.iter().map(|name| PodTarget { name: name.clone(), uid: None }).collect();
+        let failed = create.ask_all(&requester, "shop", &pods, &mut Tracker::default()).await.unwrap();
+        let sent = sent.lock().unwrap().clone();
+        (failed, sent)
+    }
+
+    #[tokio::test]
+    async fn after_an_outage_no_other_pod_is_asked() {
+        assert_eq!(asked(503).await, (true, vec!["a".to_owned()]));
+        assert_eq!(asked(422).await, (true, ["a", "b", "c"].map(str::to_owned).to_vec()), "a refusal");
+    }
 
     #[test]
     fn a_switch_takes_true_and_false_and_a_timeout_needs_it() {

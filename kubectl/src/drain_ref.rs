@@ -1,5 +1,7 @@
 //! Drains as the command line names them: by their own name, or by a node that they drain.
 
+use std::fmt::{self, Display, Formatter};
+
 use anyhow::{Context, bail};
 use evacuation_api::{DrainConditionType, NodeEvacuation};
 use kube::{Api, Client, ResourceExt};
@@ -39,6 +41,16 @@ pub(crate) fn drain_ref(text: &str) -> Result<DrainRef, String> {
 fn is_drain(resource: &str) -> bool {
     let resource = resource.split('.').next().unwrap_or_default();
     matches!(resource, "nodeevacuation" | "nodeevacuations" | "nodeevac")
+}
+
+impl Display for DrainRef {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Drain(name) => write!(f, "nodeevacuation/{name}"),
+            Self::Node(name) => write!(f, "node/{name}"),
+            Self::Either(name) => f.write_str(name),
+        }
+    }
 }
 
 impl DrainRef {
@@ -167,6 +179,9 @@ mod tests {
             ("node/", None),
         ] {
             assert_eq!(drain_ref(text).ok(), expected, "{text}");
+        }
+        for text in ["a", "node/a", "nodeevacuation/a"] {
+            assert_eq!(drain_ref(text).unwrap().to_string(), text);
         }
         let told = drain_ref("node/a").unwrap().nothing();
         assert_eq!(told, "no nodeevacuation drains a node a");

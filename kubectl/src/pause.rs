@@ -4,13 +4,14 @@ use anyhow::Context;
 use clap::Args;
 use evacuation_api::NodeEvacuation;
 use kube::{
-    Api, ResourceExt,
+    Api, Client, ResourceExt,
     api::{Patch, PatchParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     Exit,
+    complaint::with_rest,
     connection::Connection,
     drain_ref::{DrainRef, drain_ref},
     output::say,
@@ -66,16 +67,28 @@ impl Drains {
         let client = self.connection.client().await?;
         let api: Api<NodeEvacuation> = Api::all(client.clone());
         let (patch, word) = (Patch::Merge(json!({"spec": {"paused": paused}})), word(paused));
-        for name in &self.names {
-            for drain in name.alone(&client).await? {
-                let name = drain.name_any();
-                let changed = api.patch(&name, &PatchParams::default(), &patch).await;
-                changed.with_context(|| format!("nodeevacuation {name} cannot be {word}"))?;
-                say(format_args!("nodeevacuation {name} {word}"))?;
-            }
+        for (at, name) in self.names.iter().enumerate() {
+            let changed = set(&api, &client, name, &patch, word).await;
+            changed.map_err(|error| with_rest(error, word, self.names.iter().skip(at + 1)))?;
         }
         Ok(Exit::Done)
     }
+}
+
+async fn set(
+    api: &Api<NodeEvacuation>,
+    client: &Client,
+    name: &DrainRef,
+    patch: &Patch<Value>,
+    word: &str,
+) -> anyhow::Result<()> {
+    for drain in name.alone(client).await? {
+        let name = drain.name_any();
+        let changed = api.patch(&name, &PatchParams::default(), patch).await;
+        changed.with_context(|| format!("nodeevacuation {name} cannot be {word}"))?;
+        say(format_args!("nodeevacuation {name} {word}"))?;
+    }
+    Ok(())
 }
 
 fn word(paused: bool) -> &'static str {

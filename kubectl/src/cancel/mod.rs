@@ -27,12 +27,13 @@ use self::{
 };
 use crate::{
     Exit,
+    complaint::with_rest,
     connection::NamespacedConnection,
     drain_ref::DrainRef,
     duration::timeout,
     entry::has_entry,
     moment::{WAITS, count},
-    output::tell,
+    output::{drain_resource, tell},
     set::{Target, target},
     watching::{drains, is_refused},
 };
@@ -82,18 +83,25 @@ impl Cancel {
         let mut wanted: Vec<NodeEvacuation> = Vec::new();
         let (pods, drains) = self.targets()?;
         for name in drains {
-            for drain in find(&client, name).await? {
+            let others = || self.names.iter().filter(|other| **other != Target::Drain(name.clone()));
+            let found = find(&client, name).await;
+            for drain in found.map_err(|error| with_rest(error, "canceled", others()))? {
                 if wanted.iter().all(|known| known.uid() != drain.uid()) {
                     wanted.push(drain);
                 }
             }
         }
-        for name in pods {
-            pod::cancel(&client, name, self.owner.as_deref(), self.requester.as_deref()).await?;
+        let drains: Vec<String> = wanted.iter().map(drain_resource).collect();
+        for (at, name) in pods.iter().enumerate() {
+            let canceled = pod::cancel(&client, name, self.owner.as_deref(), self.requester.as_deref()).await;
+            let pods = pods.iter().skip(at + 1).map(|name| format!("pod/{name}"));
+            canceled.map_err(|error| with_rest(error, "canceled", pods.chain(drains.iter().cloned())))?;
         }
         let mut canceled = Vec::new();
-        for drain in wanted {
-            canceled.push(delete(&client, &api, drain).await?);
+        for (at, drain) in wanted.into_iter().enumerate() {
+            let deleted = delete(&client, &api, drain).await;
+            let rest = drains.iter().skip(at + 1);
+            canceled.push(deleted.map_err(|error| with_rest(error, "canceled", rest))?);
         }
         let until = Instant::now() + self.timeout.min(FOR_EVER);
         for canceled in canceled {

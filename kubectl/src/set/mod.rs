@@ -11,6 +11,8 @@ mod entry;
 mod pod;
 mod settings;
 
+use std::fmt::{self, Display, Formatter};
+
 use anyhow::bail;
 use clap::Args;
 use evacuation_api::NodeEvacuation;
@@ -52,10 +54,19 @@ pub struct Set {
 }
 
 /// The object of the command.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Pod(String),
     Drain(DrainRef),
+}
+
+impl Display for Target {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pod(name) => write!(f, "pod/{name}"),
+            Self::Drain(drain) => drain.fmt(f),
+        }
+    }
 }
 
 impl Set {

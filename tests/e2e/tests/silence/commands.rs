@@ -32,7 +32,9 @@ fn assert_has(text: &str, parts: &[&str]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_api_server_is_down_each_command_names_it_and_writes_nothing_later() {
     let scene = scene("mute").await;
-    scene.pods.create("db-0", &PodSpec::default()).await.unwrap();
+    for name in ["db-0", "db-1", "db-2"] {
+        scene.pods.create(name, &PodSpec::default()).await.unwrap();
+    }
     let namespace = format!("--namespace={}", scene.namespace());
     let server = scene.platform().apiserver();
     server.kill().unwrap();
@@ -46,9 +48,22 @@ async fn while_the_api_server_is_down_each_command_names_it_and_writes_nothing_l
     assert_has(&why, &silence);
     let node = fails(&scene, &["evacuate", "node", NODE, limit]).await;
     assert_has(&node, &silence);
-    let create = fails(&scene, &["create", "evacuation", "db-0", &namespace, limit]).await;
+    let create = ["create", "evacuation", "db-0", "db-1", "db-2", &namespace, limit];
+    let create = fails(&scene, &create).await;
     assert_has(&create, &silence);
-    assert_has(&create, &["nothing was written"]);
+    assert_has(&create, &["nothing was written", "; not asked: db-1, db-2"]);
+    for (arguments, rest) in [
+        (&["cancel", "pod/db-0", "pod/db-1"][..], "; not canceled: pod/db-1"),
+        (&["cancel", NODE, "node/node-2"], "; not canceled: node/node-2"),
+        (&["pause", NODE, "node/node-2"], "; not paused: node/node-2"),
+        (&["set", NODE, "--deadline=10m"], ""),
+        (&["override", "db-0"], ""),
+    ] {
+        let arguments = [&["evacuate"][..], arguments, &[limit]].concat();
+        let error = fails(&scene, &arguments).await;
+        assert_has(&error, &silence);
+        assert_has(&error, &["error: ", rest]);
+    }
 
     server.start().unwrap();
     let drains: Api<NodeEvacuation> = Api::all(scene.admin());
