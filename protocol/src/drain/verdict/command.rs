@@ -1,13 +1,13 @@
 //! Commands in the ways out of messages.
 
-use evacuation_api::GATEWAY_COUNT_LABEL;
+use evacuation_api::{GATEWAY_COUNT_LABEL, GATEWAY_ENTRY_PREFIX, NodeEvacuation};
 use k8s_openapi::{
     api::{core::v1::Pod, policy::v1::PodDisruptionBudget},
     apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
 
 use super::{DrainedPod, Standing, text};
-use crate::{drain::surroundings::PLANNED_ENTRY, requesters::is_kept};
+use crate::requesters::is_kept;
 
 /// Returns the command that changes the request for a pod, without its flags: that of a drain, which asks for
 /// its other pods, too, or that for the pod alone. For a pod that no person or tool of others asked, it makes
@@ -29,14 +29,29 @@ pub(super) fn delete_at_deadline(pod: &DrainedPod<'_>) -> String {
     format!("{request} --deadline=10m --at-deadline=delete")
 }
 
-/// Returns the command that takes the request for a pod back: that of its drain, or that for the pod alone.
-/// `None` for a pod that nobody asked.
-pub(super) fn cancel(pod: &DrainedPod<'_>) -> Option<String> {
-    match pod.drain {
-        Some(drain) => Some(format!("kubectl evacuate cancel {}", text::quote(drain))),
-        None => is_asked_by(pod, |entry| entry != PLANNED_ENTRY)
-            .then(|| format!("kubectl evacuate cancel pod/{}", object(&pod.pod.metadata))),
+/// Returns how the request for a pod is ended: the command that cancels its drain, or that takes back the
+/// request for the pod alone. The entry of the gateway ends with the call of its owner. `None` for a pod that
+/// nobody asked, and for entries that the controller renews.
+pub(super) fn end(pod: &DrainedPod<'_>) -> Option<String> {
+    let cancel = |drain: &str| format!("kubectl evacuate cancel {}", text::quote(drain));
+    if let Some(drain) = pod.drain {
+        return Some(cancel(drain));
     }
+    if is_asked_by(pod, |entry| !is_kept(entry)) {
+        return Some(format!("kubectl evacuate cancel pod/{}", object(&pod.pod.metadata)));
+    }
+    let Standing::Asked(evacuation) = &pod.standing else { return None };
+    let entries = &evacuation.spec.requesters;
+    let drain = entries.iter().find_map(|entry| NodeEvacuation::name_in_entry(&entry.name));
+    let call = entries.iter().find(|entry| entry.name.starts_with(GATEWAY_ENTRY_PREFIX));
+    drain.map(cancel).or_else(|| {
+        call.map(|entry| {
+            let at =
+                entry.deadline.map(|time| format!(" at {}", text::time(time.time()))).unwrap_or_default();
+            let caller = text::quote(&entry.owner);
+            format!("stop the call of {caller}, such as a drain, and the request expires{at}")
+        })
+    })
 }
 
 /// Returns the command that continues past the refusal of a pod's app.
@@ -138,17 +153,22 @@ fn object(metadata: &ObjectMeta) -> String {
 mod tests {
     use serde_json::json;
 
+    use evacuation_api::{POD_GROUP_REQUESTER, REFRESH_REQUESTER};
+
     use super::{super::fixtures, *};
+    use crate::drain::surroundings::PLANNED_ENTRY;
 
     #[test]
-    fn a_request_is_changed_and_taken_back_where_it_was_made() {
+    fn a_request_is_changed_and_ended_where_it_was_made() {
         let pod = fixtures::pod(json!({}));
         let asked = |name: &str| -> evacuation_api::Evacuation {
-            let requesters = json!([{"owner": "ann", "name": name}]);
+            let deadline = "2026-11-20T22:00:30Z";
+            let requesters = json!([{"owner": "ann", "name": name, "deadline": deadline}]);
             let spec = json!({"target": {"pod": {"name": "db-0"}}, "requesters": requesters});
             serde_json::from_value(json!({"spec": spec})).unwrap()
         };
-        for (drain, entry, changes, cancels) in [
+        let ask = "kubectl create evacuation db-0 -n shop";
+        for (drain, entry, changes, ends) in [
             (
                 Some("node-a"),
                 "drain.evacuation.dev/node-a-12345678",
@@ -161,18 +181,23 @@ mod tests {
                 "kubectl evacuate set pod/db-0 -n shop",
                 Some("kubectl evacuate cancel pod/db-0 -n shop"),
             ),
+            (None, "drain.evacuation.dev/node-a-12345678", ask, Some("kubectl evacuate cancel node-a")),
             (
                 None,
                 "gateway.evacuation.dev/deletion",
-                "kubectl create evacuation db-0 -n shop",
-                Some("kubectl evacuate cancel pod/db-0 -n shop"),
+                ask,
+                Some(
+                    "stop the call of ann, such as a drain, and the request expires at 2026-11-20T22:00:30Z",
+                ),
             ),
-            (None, PLANNED_ENTRY, "kubectl create evacuation db-0 -n shop", None),
+            (None, REFRESH_REQUESTER, ask, None),
+            (None, POD_GROUP_REQUESTER, ask, None),
+            (None, PLANNED_ENTRY, ask, None),
         ] {
             let evacuation = asked(entry);
             let seen = DrainedPod { drain, ..fixtures::drained(&pod, Standing::Asked(&evacuation)) };
             assert_eq!(set(&seen), changes);
-            assert_eq!(cancel(&seen).as_deref(), cancels);
+            assert_eq!(end(&seen).as_deref(), ends, "{entry}");
         }
     }
 }

@@ -105,10 +105,10 @@ impl<'a> Failure<'a> {
         let mut way_out = match self.reason {
             DrainBlockerReason::ReplacementUnschedulable => {
                 let capacity = "add capacity or uncordon a node";
-                match command::cancel(ask.pod) {
-                    Some(cancel) => format!(
+                match command::end(ask.pod) {
+                    Some(end) => format!(
                         "{capacity}; or, as two drains that wait for each other's replacements show exactly \
-                         this, end this one: {cancel}"
+                         this, end this one: {end}"
                     ),
                     None => capacity.to_owned(),
                 }
@@ -132,10 +132,10 @@ impl<'a> Failure<'a> {
                 } else {
                     "repair the app or the node of that pod".to_owned()
                 };
-                match command::cancel(ask.pod) {
-                    Some(cancel) => format!(
+                match command::end(ask.pod) {
+                    Some(end) => format!(
                         "{repair}; or end the request, so that apps that were asked can take up their work \
-                         again: {cancel}"
+                         again: {end}"
                     ),
                     None => repair,
                 }

@@ -29,10 +29,23 @@ async fn guarded(scene: &Scene, budgets: &[&str], ready: bool) -> (String, Pod) 
         scene.floor(name, ("app", "app"), 1).await;
     }
     if !ready {
-        let annotations = json!({"controlplane.test/ready": "false"});
-        scene.annotate(&pod, &annotations).await;
-        scene.pod_until(&pod, "it is not ready", |pod| !is_ready(pod)).await;
+        disturb(scene, &pod).await;
     }
+    (node, pod)
+}
+
+/// Makes a pod unready for good.
+async fn disturb(scene: &Scene, pod: &Pod) {
+    scene.annotate(pod, &json!({"controlplane.test/ready": "false"})).await;
+    scene.pod_until(pod, "it is not ready", |pod| !is_ready(pod)).await;
+}
+
+/// A node with one pod, `app`. Its budget needs one of two pods that never become ready: each waits for the
+/// other.
+pub(crate) async fn waiting(scene: &Scene) -> (String, Pod) {
+    let (node, pod) = guarded(scene, &["guard"], false).await;
+    let other = scene.pod("other", PodSpec::default().label("app", "app")).await;
+    disturb(scene, &other).await;
     (node, pod)
 }
 
@@ -110,6 +123,18 @@ async fn an_unready_pod_goes_by_the_change_of_its_budget_that_why_names() {
     assert!(scene.stays(&pod).await);
     bob.runs(&command).await;
     scene.pods.gone(&pod).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_request_for_a_pod_that_waits_for_another_for_ever_is_taken_back_by_the_command_that_why_names() {
+    let scene = scene("mutual").await;
+    let bob = Person::editor(&scene, "bob").await;
+    let (_, pod) = waiting(&scene).await;
+    bob.runs(&format!("kubectl create evacuation app -n {}", scene.namespace())).await;
+    let command = bob.reads(&why(&scene), "kubectl evacuate cancel ").await;
+    let said = bob.runs(&command).await;
+    assert!(said.contains("nobody asks pod"), "{said}");
+    assert!(scene.stays(&pod).await);
 }
 
 /// Places the pods of a workload on a scene's own node.

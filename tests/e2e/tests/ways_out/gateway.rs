@@ -7,9 +7,14 @@ use evacuation_e2e::{
     Scene,
     scene::{PATIENCE, end_of},
 };
-use kube::api::EvictParams;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api,
+    api::{EvictParams, ListParams, Patch, PatchParams},
+};
+use serde_json::json;
 
-use crate::{person::Person, room::Room, scene};
+use crate::{budgets::waiting, person::Person, room::Room, scene};
 
 /// Waits until the kube-apiserver asks the gateway.
 pub(crate) async fn is_asked(scene: &Scene) {
@@ -55,4 +60,35 @@ async fn a_drain_that_waits_for_a_refusal_leads_to_the_override_that_ends_it() {
     scene.pods.gone(&room.pod).await.unwrap();
     let evacuation = scene.evacuation_of("app").await;
     assert_eq!(end_of(&evacuation).as_deref(), Some("Evacuated Evicted"));
+}
+
+/// The entry of a call is the gateway's, so that no command of the plugin takes it back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_waits_for_another_for_ever_is_no_longer_asked_once_the_call_that_why_names_has_ended() {
+    let scene = scene("ends").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let namespaces: Api<Namespace> = Api::all(scene.admin());
+    let all = Patch::Merge(json!({"metadata": {"labels": {"gateway.evacuation.dev/ask": "all"}}}));
+    namespaces.patch(scene.namespace(), &PatchParams::default(), &all).await.unwrap();
+    let (node, pod) = waiting(&scene).await;
+    is_asked(&scene).await;
+    let drain = format!("kubectl drain {node} --force --ignore-daemonsets --timeout=5s");
+    let why = format!("kubectl evacuate why app -n {}", scene.namespace());
+    let said = eventually(PATIENCE, "why names the call", || async {
+        ann.fails(&drain).await;
+        let said = ann.runs(&why).await;
+        let words = format!("stop the call of {}, such as a drain, and the request expires at ", ann.name);
+        if said.contains(&words) { Ok(said) } else { Err(said) }
+    });
+    let said = said.await.unwrap();
+    assert!(!said.contains("kubectl evacuate cancel"), "{said}");
+    let expired = eventually(PATIENCE, "each request has expired", || async {
+        let all =
+            scene.evacuations().list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        let ends: Vec<_> = all.items.iter().map(end_of).collect();
+        let has_expired = |end: &Option<String>| end.as_deref() == Some("Failed DeadlineGaveUp");
+        if ends.iter().all(has_expired) { Ok(()) } else { Err(format!("{ends:?}")) }
+    });
+    expired.await.unwrap();
+    assert!(scene.stays(&pod).await);
 }
