@@ -175,7 +175,7 @@ impl Course {
             if self.drain.metadata.uid != self.uid {
                 return Ok(self.removed());
             }
-            if let Some(ended) = self.drain.status.as_ref().and_then(end) {
+            if let Some(ended) = self.drain.status.as_ref().and_then(|status| end(status, self.now())) {
                 self.last_ends(client, &mut changes).await?;
                 return Ok(ended);
             }

@@ -80,7 +80,7 @@ impl Preview {
             "heldBackNow": self.blockers().iter().map(blocker).collect::<Vec<_>>(),
             "heldBackOmitted": self.blockers_omitted(),
             "begins": !self.is_refused(),
-            "message": self.summary(),
+            "message": self.message(),
         })
     }
 

@@ -10,7 +10,11 @@ use evacuation_api::{
 use kube::{Api, Client, api::PostParams};
 
 use super::Node;
-use crate::{moment::count, output::warn, plain::plain};
+use crate::{
+    moment::{Now, count},
+    output::warn,
+    plain::plain,
+};
 
 /// Maximum number of pods that one warning names.
 const NAMED: usize = 3;
@@ -20,6 +24,8 @@ pub(super) struct Preview {
     status: NodeEvacuationStatus,
     /// Names of the nodes that the command does not drain, because their pods may not be drained.
     without: Vec<String>,
+    /// The time of the reply.
+    now: Now,
 }
 
 impl Node {
@@ -34,17 +40,18 @@ impl Node {
         let api: Api<NodeEvacuation> = Api::all(client.clone());
         let reply = api.create(&params, &drain).await.context("the drain cannot be planned")?;
         let status = reply.status.unwrap_or_default();
+        let now = Now::of(self.connection.outages().is_led());
         if status.verdict.is_none() {
             bail!("the server made no plan: it cannot read the nodes and their pods at the moment");
         }
         if let Some(missing) = status.nodes.iter().find(|node| node.phase == DrainedNodePhase::Failed) {
             let why = missing.message.as_deref().unwrap_or_default();
-            bail!("node {} cannot be drained: {why}", missing.name);
+            bail!("node {} cannot be drained: {}", missing.name, now.text(why));
         }
         if let (true, Some(selector)) = (status.nodes.is_empty(), &self.selector) {
             warn(format_args!("no node has the labels {selector:?}"));
         }
-        Ok(Preview { status, without: Vec::new() })
+        Ok(Preview { status, without: Vec::new(), now })
     }
 }
 
@@ -115,7 +122,8 @@ impl Preview {
         let of_pod = self.status.blockers.iter().find(|blocker| blocker.pod.as_ref() == Some(&pod.pod))?;
         let object = of_pod.object.as_ref().filter(|object| !object.starts_with("Evacuation/"));
         let object = object.map(|object| format!(" by {object}")).unwrap_or_default();
-        Some(plain(&format!("would be held back{object}: {}: {}", of_pod.reason, of_pod.message)))
+        let message = self.now.text(&of_pod.message);
+        Some(plain(&format!("would be held back{object}: {}: {message}", of_pod.reason)))
     }
 
     /// Returns the statement that the plan does not mark every pod that would be held back.
@@ -127,9 +135,14 @@ impl Preview {
         })
     }
 
-    /// Returns the plan in one line.
-    pub(super) fn summary(&self) -> &str {
+    /// Returns the plan in one line, for programs.
+    pub(super) fn message(&self) -> &str {
         self.status.message.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the plan in one line, for people.
+    pub(super) fn summary(&self) -> String {
+        self.now.text(self.message())
     }
 
     /// Returns true when a pod keeps the drain from beginning.
@@ -211,7 +224,8 @@ fn flag(reason: &str) -> Option<&'static str> {
 impl Preview {
     /// A plan of that status.
     pub(super) fn of(status: serde_json::Value) -> Self {
-        Self { status: serde_json::from_value(status).unwrap(), without: Vec::new() }
+        let now = Now { time: "2026-11-20T22:05:00Z".parse().unwrap(), led: true };
+        Self { status: serde_json::from_value(status).unwrap(), without: Vec::new(), now }
     }
 }
 
@@ -225,21 +239,28 @@ mod tests {
     fn a_plan_names_the_budget_that_holds_a_pod_and_counts_the_pods_that_it_does_not_mark() {
         let preview = |omitted: i32, object: Value| {
             let blocker = json!({"node": "a", "pod": "shop/db-0", "reason": "BudgetAllowsNone", "object": object,
-                                 "stuck": true, "since": "2026-11-20T22:00:00Z", "message": "none may go"});
+                                 "stuck": true, "since": "2026-11-20T22:00:00Z",
+                                 "message": "none may go until 2026-11-20T22:06:00Z"});
             let pod = json!({"act": "Ask", "node": "a", "pod": "shop/db-0", "uid": "u", "reasons": []});
-            let status = json!({"plan": [pod], "blockers": [blocker], "blockersOmitted": omitted});
+            let status = json!({"plan": [pod], "blockers": [blocker], "blockersOmitted": omitted,
+                                "message": "it ends at 2026-11-20T23:05:00Z"});
             Preview::of(status)
         };
         for (object, expected) in [
             (
                 json!("PodDisruptionBudget/db"),
-                "would be held back by PodDisruptionBudget/db: BudgetAllowsNone: none may go",
+                "would be held back by PodDisruptionBudget/db: BudgetAllowsNone: none may go until 22:06:00Z (in 60 s)",
             ),
-            (json!("Evacuation/plan"), "would be held back: BudgetAllowsNone: none may go"),
-            (Value::Null, "would be held back: BudgetAllowsNone: none may go"),
+            (
+                json!("Evacuation/plan"),
+                "would be held back: BudgetAllowsNone: none may go until 22:06:00Z (in 60 s)",
+            ),
+            (Value::Null, "would be held back: BudgetAllowsNone: none may go until 22:06:00Z (in 60 s)"),
         ] {
             let preview = preview(0, object);
             assert_eq!(preview.obstacle(&preview.all_pods()[0]).as_deref(), Some(expected));
+            assert_eq!(preview.summary(), "it ends at 23:05:00Z (in 60 min)");
+            assert_eq!(preview.message(), "it ends at 2026-11-20T23:05:00Z");
         }
         for (omitted, expected) in [
             (0, None),

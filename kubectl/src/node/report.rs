@@ -126,12 +126,12 @@ fn phase(node: &DrainedNode, before: Option<&DrainedNode>, ending: &str, now: No
 }
 
 /// Returns the exit and the message of a drain that has ended.
-pub(super) fn end(status: &NodeEvacuationStatus) -> Option<(Exit, String)> {
+pub(super) fn end(status: &NodeEvacuationStatus, now: Now) -> Option<(Exit, String)> {
     if !status.is_true(DrainConditionType::Finished) {
         return None;
     }
     let exit = if status.is_true(DrainConditionType::Failed) { Exit::Refused } else { Exit::Done };
-    Some((exit, plain(status.message.as_deref().unwrap_or_default())))
+    Some((exit, plain(&now.text(status.message.as_deref().unwrap_or_default()))))
 }
 
 #[cfg(test)]
@@ -254,14 +254,18 @@ mod tests {
                            "lastTransitionTime": "2026-11-20T22:00:00Z"})
                 })
                 .collect();
-            drain(&json!({"message": "m", "conditions": conditions})).status.unwrap()
+            drain(&json!({"message": "gave up at 2026-11-20T20:00:00Z", "conditions": conditions}))
+                .status
+                .unwrap()
         };
         for (conditions, expected) in [
             (&["Drained", "Finished"][..], Some(Exit::Done)),
             (&["Failed", "Finished"], Some(Exit::Refused)),
             (&["Paused"], None),
         ] {
-            assert_eq!(end(&status(conditions)).map(|(exit, _)| exit), expected, "{conditions:?}");
+            let found = end(&status(conditions), now());
+            let message = "gave up at 20:00:00Z (60 min ago)".to_owned();
+            assert_eq!(found, expected.map(|exit| (exit, message)), "{conditions:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ use kube::{
 use serde_json::json;
 
 use super::settings::{Settings, rule_words, words};
-use crate::duration::whole_seconds;
+use crate::{duration::whole_seconds, moment::Now};
 
 /// Changes the request of a drain, and returns the drain.
 pub(super) async fn change(
@@ -50,10 +50,11 @@ fn deadline_seconds(
 }
 
 /// Returns the settings of a drain in words.
-pub(super) fn settings(drain: &NodeEvacuation) -> String {
+pub(super) fn settings(drain: &NodeEvacuation, now: Now) -> String {
     let entry = drain_entry(drain);
     let wanted = &drain.spec.requester;
     let request = words(
+        now,
         entry.and_then(|entry| entry.deadline),
         wanted.at_deadline.unwrap_or_default(),
         wanted.on_refusal.unwrap_or_default(),
@@ -63,14 +64,15 @@ pub(super) fn settings(drain: &NodeEvacuation) -> String {
 }
 
 /// Returns the limits of a change that the user may not expect.
-pub(super) fn notes(old: &NodeEvacuation, new: &NodeEvacuation, now: DateTime<Utc>) -> Vec<String> {
+pub(super) fn notes(old: &NodeEvacuation, new: &NodeEvacuation, now: Now) -> Vec<String> {
     let mut notes = Vec::new();
     let (was, is) = (&old.spec.requester, &new.spec.requester);
-    let reached = drain_entry(old).and_then(|entry| entry.deadline).filter(|time| time.time() <= now);
+    let reached = drain_entry(old).and_then(|entry| entry.deadline).filter(|time| time.time() <= now.time);
     let (before, after) = (was.at_deadline.unwrap_or_default(), is.at_deadline.unwrap_or_default());
     if let Some(time) = reached.filter(|_| before == after && before != DeadlineAction::GiveUp) {
         notes.push(format!(
-            "the deadline {time} was reached, and stays reached for the pods that were asked before it"
+            "the deadline {} was reached, and stays reached for the pods that were asked before it",
+            now.at(time.time())
         ));
     }
     let left = new.status.iter().flat_map(|status| &status.left_alone).count();
@@ -123,12 +125,13 @@ mod tests {
     fn what_a_change_does_not_undo_is_said() {
         let left = json!([{"uid": "u", "node": "a", "pod": "shop/db-0", "evacuation": "e", "since": "1970-01-01T00:02:00Z"}]);
         let of = |action: &str| drain(&json!({"deadlineSeconds": 60, "atDeadline": action}), &left);
-        let told = notes(&of("Evict"), &of("Evict"), at(120));
+        let now = |seconds| Now { time: at(seconds), led: true };
+        let told = notes(&of("Evict"), &of("Evict"), now(120));
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].starts_with("the deadline 1970-01-01T00:02:00Z was reached"), "{told:?}");
+        assert!(told[0].starts_with("the deadline 00:02:00Z (0 s ago) was reached"), "{told:?}");
         assert!(told[1].starts_with("1 of its pods was left alone and is not asked"), "{told:?}");
-        assert_eq!(notes(&of("Evict"), &of("Delete"), at(120)).len(), 1, "a harder action acts");
-        assert_eq!(notes(&of("Evict"), &drain(&json!({}), &json!([])), at(119)), [""; 0]);
+        assert_eq!(notes(&of("Evict"), &of("Delete"), now(120)).len(), 1, "a harder action acts");
+        assert_eq!(notes(&of("Evict"), &drain(&json!({}), &json!([])), now(119)), [""; 0]);
     }
 
     #[tokio::test]

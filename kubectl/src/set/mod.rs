@@ -27,6 +27,7 @@ use crate::{
     Exit,
     connection::NamespacedConnection,
     drain_ref::{DrainRef, drain_ref},
+    moment::Now,
     output::say,
     pod_evacuation::active,
     pod_name::pod_name,
@@ -77,7 +78,7 @@ impl Set {
     /// The drain or the entry does not exist, has ended, or may not be changed.
     pub async fn run(self) -> anyhow::Result<Exit> {
         let client = self.connection.client().await?;
-        let now = chrono::Utc::now();
+        let now = Now::of(self.connection.outages().is_led());
         let drain = match &self.name {
             Target::Pod(pod) => {
                 if let Some(flag) = self.settings.pod_rule() {
@@ -97,8 +98,8 @@ impl Set {
         let api: Api<NodeEvacuation> = Api::all(client.clone());
         for drain in drain.alone(&client).await? {
             let name = drain.name_any();
-            let changed = drain::change(&api, &drain, &self.settings, now).await?;
-            say(format_args!("nodeevacuation {name} changed: {}", drain::settings(&changed)))?;
+            let changed = drain::change(&api, &drain, &self.settings, now.time).await?;
+            say(format_args!("nodeevacuation {name} changed: {}", drain::settings(&changed, now)))?;
             for note in drain::notes(&drain, &changed, now) {
                 eprintln!("note: {note}");
             }

@@ -1,7 +1,6 @@
 //! One entry of an Evacuation.
 
 use anyhow::{Context, bail};
-use chrono::{DateTime, Utc};
 use evacuation_api::{DeadlineAction, Evacuation, GROUP, Requester};
 use kube::{
     Api, Client, ResourceExt,
@@ -13,7 +12,7 @@ use super::{
     entry::EntryKey,
     settings::{Settings, words},
 };
-use crate::output::say;
+use crate::{moment::Now, output::say};
 
 /// Number of attempts of a write that others overtake.
 const ATTEMPTS: usize = 8;
@@ -24,7 +23,7 @@ pub(super) async fn change(
     evacuation: Evacuation,
     key: &EntryKey,
     settings: &Settings,
-    now: DateTime<Utc>,
+    now: Now,
 ) -> anyhow::Result<()> {
     let name = evacuation.name_any();
     let old = key.of(&evacuation).cloned();
@@ -34,23 +33,29 @@ pub(super) async fn change(
     {
         bail!("entry {} of evacuation {name} has no deadline: add --deadline", key.name);
     }
-    let deadline = settings.deadline(now)?.map(|time| ("deadline", json!(time)));
+    let deadline = settings.deadline(now.time)?.map(|time| ("deadline", json!(time)));
     let changed = write(client, evacuation, key, settings.fields(deadline)).await?;
     let Some(entry) = key.of(&changed) else { bail!("evacuation {name} lost the entry {}", key.name) };
-    say(format_args!("evacuation.{GROUP}/{name}: {} of {} asks now: {}", key.name, key.owner, terms(entry)))?;
+    say(format_args!(
+        "evacuation.{GROUP}/{name}: {} of {} asks now: {}",
+        key.name,
+        key.owner,
+        terms(entry, now)
+    ))?;
     if entry.at_deadline == Some(DeadlineAction::Delete) {
         eprintln!("warning: at the deadline the pod is deleted, even if a PodDisruptionBudget forbids it");
     }
     let reached = changed.status.iter().filter_map(|status| status.policy.as_ref());
     let mut reached = reached.flat_map(|policy| &policy.deadlines).filter(|row| row.key() == entry.key());
     if let Some(row) = reached.find(|row| row.reached && Some(row.action) == entry.at_deadline) {
-        eprintln!("note: the deadline {} of this entry was reached, and stays reached", row.time);
+        eprintln!("note: the deadline {} of this entry was reached, and stays reached", now.stamp(&row.time));
     }
     Ok(())
 }
 
-fn terms(entry: &Requester) -> String {
+fn terms(entry: &Requester, now: Now) -> String {
     words(
+        now,
         entry.deadline,
         entry.at_deadline.unwrap_or_default(),
         entry.on_refusal.unwrap_or_default(),

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     duration::duration,
+    moment::Now,
     requester_flags::{AtDeadline, OnRefusal},
 };
 
@@ -121,13 +122,14 @@ impl Settings {
 
 /// Returns the settings of a request in words.
 pub(super) fn words(
+    now: Now,
     deadline: Option<WholeSecond>,
     action: DeadlineAction,
     policy: RefusalPolicy,
     grace: Option<i64>,
 ) -> String {
     let deadline = match deadline {
-        Some(time) => format!("deadline {time}, then {action:?}"),
+        Some(time) => format!("deadline {}, then {action:?}", now.at(time.time())),
         None => "no deadline".to_owned(),
     };
     let grace = grace.map(|seconds| format!("; grace period {seconds} s")).unwrap_or_default();
@@ -151,6 +153,18 @@ pub(super) fn rule_words(rules: &PodRules) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deadline_in_words_has_its_distance_beside_it() {
+        let now = Now { time: "2026-11-20T22:05:00Z".parse().unwrap(), led: true };
+        let deadline = Some(WholeSecond::from(now.time + chrono::TimeDelta::minutes(10)));
+        let told = words(now, deadline, DeadlineAction::GiveUp, RefusalPolicy::Wait, Some(5));
+        assert_eq!(told, "deadline 22:15:00Z (in 10 min), then GiveUp; on refusal Wait; grace period 5 s");
+        assert_eq!(
+            words(now, None, DeadlineAction::Evict, RefusalPolicy::Wait, None),
+            "no deadline; on refusal Wait"
+        );
+    }
 
     #[test]
     fn only_the_fields_that_the_flags_name_are_sent() {
