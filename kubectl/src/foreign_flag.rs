@@ -67,11 +67,11 @@ fn drain_tip(flag: &str) -> Option<&'static str> {
         }
         "--chunk-size" => "leave it out: the controller watches pods, and lists none for a drain",
         "--now" => "kubectl evacuate node NODE --deadline 1s evicts pods after 1 s, within their budgets",
-        "--pod-selector" => {
-            "it is a flag of kubectl evacuate node, with kubectl drain's meaning; a drain that exists has it in \
-             spec.pods.selector: kubectl edit nodeevac NAME"
-        }
-        "--force" | "--delete-emptydir-data" | "--ignore-daemonsets" | "--skip-wait-for-delete-timeout" => {
+        "--force"
+        | "--delete-emptydir-data"
+        | "--ignore-daemonsets"
+        | "--pod-selector"
+        | "--skip-wait-for-delete-timeout" => {
             "it is a flag of kubectl evacuate node, with kubectl drain's meaning, and for a drain that exists, of \
              kubectl evacuate set"
         }
@@ -109,7 +109,7 @@ mod tests {
             (&["pause", "a", "--grace-period=0"], "kubectl evacuate set"),
             (&["status", "--ignore-daemonsets"], "kubectl evacuate set"),
             (&["cancel", "a", "--skip-late-pods"], "kubectl evacuate set"),
-            (&["status", "--pod-selector=a=b"], "spec.pods.selector"),
+            (&["status", "--pod-selector=a=b"], "kubectl evacuate set"),
         ] {
             let text = said(words);
             assert!(text.contains(expected), "{expected:?} is not in {text}");

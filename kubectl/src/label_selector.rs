@@ -26,6 +26,23 @@ pub(crate) fn parse(text: &str) -> Result<LabelSelector, String> {
     Ok(selector)
 }
 
+/// Returns a selector in that grammar.
+pub(crate) fn text(selector: &LabelSelector) -> String {
+    let labels = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
+    let expressions = selector.match_expressions.iter().flatten().map(|requirement| {
+        let LabelSelectorRequirement { key, operator, values } = requirement;
+        let values = values.as_deref().unwrap_or_default();
+        match (operator.as_str(), values) {
+            ("Exists", _) => key.clone(),
+            ("DoesNotExist", _) => format!("!{key}"),
+            ("In", [value]) => format!("{key}={value}"),
+            ("NotIn", [value]) => format!("{key}!={value}"),
+            _ => format!("{key} {} ({})", operator.to_lowercase(), values.join(",")),
+        }
+    });
+    labels.chain(expressions).collect::<Vec<_>>().join(",")
+}
+
 fn explain(part: &str) -> String {
     format!("{part:?} is not a requirement such as app=db, tier in (a,b) or !canary")
 }
@@ -111,5 +128,17 @@ mod tests {
         for text in ["", "a=b,", "=b", "a>1", "a like (b)", "a in b)", "a in ((b)", "a b", "a=b=c"] {
             assert!(parse(text).is_err(), "{text:?}: {:?}", read(text));
         }
+    }
+
+    #[test]
+    fn a_selector_is_told_in_the_grammar_in_which_it_is_read() {
+        for text_of in ["app=db,tier in (a,b)", "app!=db,!canary,zone", "tier notin (a,b)"] {
+            assert_eq!(text(&parse(text_of).unwrap()), text_of);
+        }
+        let labels = LabelSelector {
+            match_labels: Some([("app".to_owned(), "db".to_owned())].into()),
+            match_expressions: None,
+        };
+        assert_eq!(text(&labels), "app=db");
     }
 }

@@ -11,7 +11,7 @@ use kube::{
 use serde_json::json;
 
 use super::settings::{Settings, rule_words, words};
-use crate::{duration::whole_seconds, moment::Now};
+use crate::{duration::whole_seconds, label_selector, moment::Now};
 
 /// Changes the request of a drain, and returns the drain.
 pub(super) async fn change(
@@ -75,6 +75,11 @@ pub(super) fn notes(old: &NodeEvacuation, new: &NodeEvacuation, now: Now) -> Vec
             now.at(time.time())
         ));
     }
+    let selector =
+        old.spec.pods.selector.as_ref().filter(|_| old.spec.pods.selector != new.spec.pods.selector);
+    if let Some(selector) = selector {
+        notes.push(format!("it asked only pods with {} before", label_selector::text(selector)));
+    }
     let left = new.status.iter().flat_map(|status| &status.left_alone).count();
     if left > 0 {
         let name = new.name_any();
@@ -131,6 +136,11 @@ mod tests {
         assert!(told[0].starts_with("the deadline 00:02:00Z (0 s ago) was reached"), "{told:?}");
         assert!(told[1].starts_with("1 of its pods was left alone and is not asked"), "{told:?}");
         assert_eq!(notes(&of("Evict"), &of("Delete"), now(120)).len(), 1, "a harder action acts");
+        let mut chosen = drain(&json!({}), &json!([]));
+        chosen.spec.pods.selector = serde_json::from_value(json!({"matchLabels": {"app": "web"}})).unwrap();
+        let replaced = notes(&chosen, &drain(&json!({}), &json!([])), now(0));
+        assert_eq!(replaced, ["it asked only pods with app=web before"]);
+        assert_eq!(notes(&chosen, &chosen, now(0)), [""; 0]);
         assert_eq!(notes(&of("Evict"), &drain(&json!({}), &json!([])), now(119)), [""; 0]);
     }
 

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     duration::duration,
+    label_selector,
     moment::Now,
     requester_flags::{AtDeadline, OnRefusal},
 };
@@ -53,6 +54,19 @@ pub(super) struct Settings {
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", hide_possible_values = true)]
     pub(super) skip_late_pods: Option<bool>,
+    /// Of a drain: ask only the pods with these labels; all if empty.
+    #[arg(long, value_name = "LABELS", value_parser = pod_selector)]
+    pub(super) pod_selector: Option<Value>,
+}
+
+/// Returns the merge patch of `spec.pods.selector`. Null removes it.
+fn pod_selector(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    // The other form of requirements would stay.
+    let selector = label_selector::parse(text)?;
+    Ok(json!({"matchLabels": null, "matchExpressions": selector.match_expressions}))
 }
 
 impl Settings {
@@ -92,6 +106,7 @@ impl Settings {
             ("emptyDirData", data),
             ("unmanaged", unmanaged),
             ("late", late),
+            ("selector", self.pod_selector.clone()),
         ];
         rules.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?))).collect()
     }
@@ -104,6 +119,7 @@ impl Settings {
             ("--delete-emptydir-data", self.delete_emptydir_data.is_some()),
             ("--force", self.force.is_some()),
             ("--skip-late-pods", self.skip_late_pods.is_some()),
+            ("--pod-selector", self.pod_selector.is_some()),
         ];
         rules.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
     }
@@ -146,6 +162,7 @@ pub(super) fn rule_words(rules: &PodRules) -> String {
         rules
             .skip_terminating_seconds
             .map(|time| format!("pods are skipped {time} s after their grace period")),
+        rules.selector.as_ref().map(|selector| format!("only pods with {}", label_selector::text(selector))),
     ];
     words.into_iter().flatten().fold(String::new(), |all, words| format!("{all}; {words}"))
 }
@@ -214,6 +231,19 @@ mod tests {
             "daemonSets": "Refuse", "emptyDirData": "Refuse", "unmanaged": "Refuse", "late": "Evacuate",
         });
         assert_eq!(rules(false), expected);
+        for (text, expected) in [
+            (
+                "app!=db",
+                json!({"matchLabels": null, "matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["db"]}]}),
+            ),
+            (" ", Value::Null),
+        ] {
+            let settings =
+                Settings { pod_selector: Some(pod_selector(text).unwrap()), ..Settings::default() };
+            assert_eq!(Value::Object(settings.pod_rules()), json!({"selector": expected}));
+            assert_eq!(settings.pod_rule(), Some("--pod-selector"));
+        }
+        assert!(pod_selector("app=(").is_err());
         let endless = Settings { deadline: Some(Duration::MAX), ..Settings::default() };
         assert!(endless.deadline(DateTime::UNIX_EPOCH).is_err());
     }

@@ -9,6 +9,9 @@ use k8s_openapi::{
 use super::{DrainedPod, Standing, text};
 use crate::requesters::is_kept;
 
+/// Label by which the StatefulSet controller marks each of its pods alone.
+const POD_NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
+
 /// Returns the command that changes the request for a pod, without its flags: that of a drain, which asks for
 /// its other pods, too, or that for the pod alone. For a pod that no person or tool of others asked, it makes
 /// the request: the entries of the gateway and the controller cannot be changed.
@@ -94,6 +97,19 @@ pub(super) fn change_rules(pod: &DrainedPod<'_>, flags: &str) -> String {
     format!("kubectl evacuate set {} {flags}", pod.drain.map_or_else(|| "DRAIN".to_owned(), text::quote))
 }
 
+/// Returns the way out that leaves a pod alone by a label that its drain does not select, with `; or` before
+/// it. Empty for a pod without labels of its own.
+pub(super) fn leave_out(pod: &DrainedPod<'_>) -> String {
+    let labels = pod.pod.metadata.labels.iter().flatten().filter(|(_, value)| !value.is_empty());
+    // A controller changes its hashes, which say nothing to a reader.
+    let own = labels.filter(|(key, _)| !["-hash", "-generation"].iter().any(|end| key.ends_with(end)));
+    let Some((key, value)) = own.min_by_key(|(key, _)| key.as_str() != POD_NAME_LABEL) else {
+        return String::new();
+    };
+    let set = change_rules(pod, &format!("--pod-selector='{key}!={value}'"));
+    format!("; or leave out all pods with {key}={value}: {set}")
+}
+
 /// Returns the command by which Kubernetes removes the pods of a node that is off.
 pub(super) fn out_of_service(node: &str) -> String {
     format!("kubectl taint node {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
@@ -157,6 +173,27 @@ mod tests {
 
     use super::{super::fixtures, *};
     use crate::drain::surroundings::PLANNED_ENTRY;
+
+    #[test]
+    fn a_pod_is_left_out_by_the_label_that_tells_it_best() {
+        let set = "kubectl evacuate set n --pod-selector=";
+        for (labels, expected) in [
+            (json!({"app": "db"}), format!("; or leave out all pods with app=db: {set}'app!=db'")),
+            (
+                json!({"app": "db", "controller-revision-hash": "a", "statefulset.kubernetes.io/pod-name": "db-0"}),
+                format!(
+                    "; or leave out all pods with statefulset.kubernetes.io/pod-name=db-0: \
+                     {set}'statefulset.kubernetes.io/pod-name!=db-0'"
+                ),
+            ),
+            (json!({"app": "", "pod-template-hash": "a"}), String::new()),
+            (json!({}), String::new()),
+        ] {
+            let pod = fixtures::pod(json!({"metadata": {"labels": labels}}));
+            let refused = fixtures::drained(&pod, Standing::Waiting);
+            assert_eq!(leave_out(&refused), expected);
+        }
+    }
 
     #[test]
     fn a_request_is_changed_and_ended_where_it_was_made() {

@@ -27,10 +27,10 @@ pub(super) fn by_rules(pod: &DrainedPod<'_>, reasons: &[DrainRefusal], now: Date
     let effects: Vec<&str> = rules.iter().map(|rule| rule.effect).collect();
     let cause = format!("the rules of the drain refuse the pod: {}", causes.join(", "));
     let way_out = format!(
-        "{}; then {}; or leave the pod out by spec.pods.selector: kubectl edit nodeevacuation {}",
+        "{}; then {}{}",
         command::change_rules(pod, &flags.join(" ")),
         effects.join(", and "),
-        pod.drain.map_or_else(|| "DRAIN".to_owned(), text::quote)
+        command::leave_out(pod)
     );
     PodJudgement::held(PodCount::Blocked, pod, Hold::new(reason, object, now, cause, way_out).stuck())
 }

@@ -283,7 +283,7 @@ fn a_pod_that_is_not_asked_names_the_command_that_changes_it() {
     let owner = |kind| {
         let owner =
             json!({"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "1", "controller": true});
-        pod(json!({"metadata": {"ownerReferences": [owner]}}))
+        pod(json!({"metadata": {"labels": {"app": "o"}, "ownerReferences": [owner]}}))
     };
     let (daemon, other) = (owner("DaemonSet"), owner("StatefulSet"));
     let table = [
@@ -291,7 +291,7 @@ fn a_pod_that_is_not_asked_names_the_command_that_changes_it() {
             vec![DrainRefusal::DaemonSet],
             &daemon,
             "DaemonSet DaemonSet/o",
-            " --ignore-daemonsets; then all pods of DaemonSets stay; or",
+            " --ignore-daemonsets; then all pods of DaemonSets stay; or leave out all pods with app=o: kubectl",
         ),
         (
             vec![DrainRefusal::MissingDaemonSet],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use evacuation_api::RefusalPolicy;
 use evacuation_client::Answer;
-use evacuation_e2e::workload;
+use evacuation_e2e::{PodSpec, workload};
 use k8s_openapi::api::{apps::v1::Deployment, policy::v1::PodDisruptionBudget};
 use kube::ResourceExt;
 use serde_json::json;
@@ -120,6 +120,26 @@ async fn a_budget_that_allows_none_is_passed_by_the_deletion_that_the_drain_name
     assert!(output.stderr.contains("whatever their budgets say"), "it warns: {output:?}");
     scene.pods.gone(&pod).await.unwrap();
     drained(&scene, &node).await;
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_the_rules_refuse_is_left_out_by_the_selector_that_the_drain_names() {
+    let scene = scene("leftout").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let node = scene.own_node().await;
+    let pod = scene.pod("alone", PodSpec::default().label("app", "alone").on(&node)).await;
+    let drain = json!({
+        "apiVersion": "evacuation.dev/v1alpha1", "kind": "NodeEvacuation", "metadata": {"name": node},
+        "spec": {"nodes": {"names": [node]}},
+    });
+    ann.runs(&format!("kubectl create -f - <<'END'\n{drain}\nEND\n")).await;
+    let beginning = format!("kubectl evacuate set {node} --pod-selector=");
+    let command = ann.reads(&status(&node), &beginning).await;
+    let said = ann.runs(&command).await;
+    assert!(said.contains("only pods with app!=alone"), "{said}");
+    drained(&scene, &node).await;
+    assert!(scene.stays(&pod).await);
     ann.runs(&format!("kubectl evacuate cancel {node}")).await;
 }
 
