@@ -3,14 +3,18 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     Answer, BlockedReason, ConditionType, DrainBlockerReason, Evacuation, EvacuationStatus, Policy,
-    RefusalPolicy, ResponderState, ResponderStatus,
+    RefusalPolicy, ResponderState, ResponderStatus, from_condition_time,
 };
 
-use super::{DrainedPod, Hold, PodCount, PodJudgement, budget, command, eviction, refused, text};
+use super::{
+    DrainedPod, Hold, PodCount, PodJudgement, STUCK_AFTER_SECONDS, budget, command, eviction, refused, text,
+};
 use crate::{
     pod::{LivePod, PodPhase},
     policy::{forced, next_change, next_forcing, policy_at, rests},
-    responders::{asked_since, expiry_time, is_unreachable, longest_end, unreadable},
+    responders::{
+        EXCHANGE_SECONDS, asked_again_at, asked_since, expiry_time, is_unreachable, longest_end, unreadable,
+    },
     status::is_finished,
     time::{after, sooner},
 };
@@ -166,36 +170,59 @@ impl Ask<'_> {
             return PodJudgement::of(PodCount::Refused);
         }
         let deadline = next_forcing(&self.policy).map(|deadline| deadline.time.0);
-        let retry = active.retry_time.map(|time| time.0).filter(|time| self.now < *time);
+        let again = asked_again_at(self.status, active);
+        let answered_by = again.map(|time| after(time, EXCHANGE_SECONDS)).filter(|by| self.now < *by);
         let cause = format!("responder {} refused{}", text::quote(&active.name), said(active));
         let overrule = format!(
             "run {}; or set a deadline: {} --deadline=10m --at-deadline=evict",
             command::overrule(self.pod.pod),
             command::set(self.pod)
         );
-        let way_out = match (deadline, retry) {
+        let change = "must change its answer";
+        let way_out = match (deadline, again) {
             (Some(time), _) => {
                 format!(
                     "nothing is needed, because the deadline overrules the refusal at {}",
                     text::time(time)
                 )
             }
-            (None, Some(time)) => {
-                format!("wait until the responder may be asked again at {}; or {overrule}", text::time(time))
+            (None, Some(time)) if answered_by.is_some() => {
+                let is = if active.is_pushed() { "is" } else { "may be" };
+                format!("the responder {is} asked again at {}, and {change}; or {overrule}", text::time(time))
             }
-            (None, None) if active.is_pushed() => {
+            (None, Some(time)) if active.is_pushed() => {
                 format!(
-                    "the responder is asked again every minute, and must change its answer; or {overrule}"
+                    "the responder is asked again since {}, without an answer, and {change}; or {overrule}",
+                    text::time(time)
                 )
             }
-            (None, None) => format!("the responder must change its answer; or {overrule}"),
+            (None, _) => format!("the responder {change}; or {overrule}"),
         };
-        let since = active.answer_time.map_or(self.now, |time| time.0);
+        let answered = active.answer_time.map_or(self.now, |time| time.0);
+        let since = self.refused_since(answered);
         let hold = Hold::new(DrainBlockerReason::Refused, self.object(), since, cause, way_out);
-        let is_endless = deadline.is_none() && retry.is_none();
-        let hold = if is_endless { hold.stuck().until_it_ends(self.pod) } else { hold };
-        let changes_at = if deadline.is_some() { deadline } else { retry };
+        let hold = match (deadline, again) {
+            (Some(_), _) => hold,
+            (None, None) => hold.stuck().until_it_ends(self.pod),
+            (None, Some(time)) => {
+                let lasts = after(since, STUCK_AFTER_SECONDS);
+                // The recorded time has no fractions of a second.
+                let is_repeated = after(since, 1) <= answered;
+                let stuck_from = if is_repeated { lasts } else { lasts.max(after(time, EXCHANGE_SECONDS)) };
+                hold.stuck_from(stuck_from, self.now).until_it_ends(self.pod)
+            }
+        };
+        let changes_at = deadline.or(sooner(hold.changes_at, answered_by));
         PodJudgement::held(PodCount::Refused, self.pod, hold.expected(deadline).changing_at(changes_at))
+    }
+
+    /// Returns the time of the first of the refusals without another answer between them. The last one was
+    /// given at `answered`.
+    fn refused_since(&self, answered: DateTime<Utc>) -> DateTime<Utc> {
+        let refused = self.status.reason() == Some(BlockedReason::Refused);
+        let blocked = self.status.true_condition(ConditionType::Blocked).filter(|_| refused);
+        let since = blocked.map(|condition| from_condition_time(&condition.last_transition_time));
+        since.map_or(answered, |since| since.min(answered))
     }
 
     /// Returns the latest time at which the responders are done: the Active one at `end`, and those after it

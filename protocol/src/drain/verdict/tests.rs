@@ -107,9 +107,15 @@ fn an_answer_that_is_waited_for_is_slow_and_a_refusal_stuck_without_an_end() {
             "Refused Refused Evacuation/e slow 10 -",
         ),
         (
-            "refused, and later is over",
+            "refused, and being asked again",
             answered(asking(), Refuse, Some(50)),
-            50,
+            69,
+            "Refused Refused Evacuation/e slow 10 -",
+        ),
+        (
+            "refused, and silent when asked again",
+            answered(asking(), Refuse, Some(50)),
+            70,
             "Refused Refused Evacuation/e stuck 10 -",
         ),
         (
@@ -172,18 +178,63 @@ fn a_refusal_or_a_rejection_is_not_stuck_for_a_pod_that_ends_by_itself() {
     }
 }
 
+/// A refusal, recorded since 10.
+fn refused_at(evacuation: Evacuation, answered_at: i64, retry: Option<i64>) -> Evacuation {
+    let refused = answered(blocked(evacuation, "Refused", ""), Answer::Refuse, retry);
+    with(refused, |status| {
+        status.conditions[0].last_transition_time = evacuation_api::condition_time(at(10));
+        status.responders.as_mut().unwrap()[0].answer_time = Some(at(answered_at).into());
+    })
+}
+
 #[test]
-fn a_refusal_of_an_endpoint_says_that_it_is_asked_again() {
+fn an_app_that_refuses_each_time_it_is_asked_turns_stuck_once_and_stays_so() {
     let refusing = pod(json!({}));
-    for (evacuation, expected) in [
-        (pushed(), "what helps: the responder is asked again every minute, and must change its answer; or "),
-        (asking(), "what helps: the responder must change its answer; or "),
+    // Per app: the time between its refusals, and whether it names the time. It replies within 3 s.
+    for (evacuation, period, names_it) in
+        [(pushed(), 60, false), (pushed(), 5, true), (pushed(), 60, true), (asking(), 600, true)]
+    {
+        let (mut answered_at, mut stuck_since) = (10, None);
+        for now in 10..2000 {
+            if now == answered_at + period + 3 {
+                answered_at = now;
+            }
+            let retry = names_it.then_some(answered_at + period);
+            let refused = refused_at(evacuation.clone(), answered_at, retry);
+            let judgement = judge(&drained(&refusing, Standing::Asked(&refused)), at(now));
+            assert!(judgement.changes_at.is_none_or(|time| at(now) < time));
+            let blocker = judgement.blocker.unwrap();
+            assert_eq!((blocker.reason.as_str(), blocker.since), ("Refused", at(10).into()));
+            assert!(blocker.stuck || stuck_since.is_none(), "{period} s, {names_it}: not stuck at {now}");
+            if blocker.stuck {
+                stuck_since.get_or_insert(now);
+            }
+            let is = if period == 600 { "may be" } else { "is" };
+            let next = text::time(at(answered_at + period));
+            let helps = format!("what helps: the responder {is} asked again at {next}, and must change its");
+            assert!(blocker.message.contains(&helps), "{}", blocker.message);
+        }
+        assert_eq!(stuck_since, Some((13 + period).max(70)), "{period} s, {names_it}");
+    }
+}
+
+#[test]
+fn an_app_that_refused_and_falls_silent_is_stuck() {
+    let refusing = pod(json!({}));
+    for (evacuation, retry, stuck_from, helps) in [
+        (pushed(), None, 80, "is asked again since 2024-10-04T00:01:10Z, without an answer, and must change"),
+        (pushed(), Some(310), 320, "is asked again since 2024-10-04T00:05:10Z, without an answer, and must"),
+        (asking(), Some(310), 320, "what helps: the responder must change its answer; or "),
+        (asking(), None, 10, "what helps: the responder must change its answer; or "),
     ] {
-        let refused = answered(evacuation, Answer::Refuse, None);
-        let judgement = judge(&drained(&refusing, Standing::Asked(&refused)), at(1000));
-        assert_eq!(line(&judgement), "Refused Refused Evacuation/e stuck 10 -");
-        let helps = judgement.blocker.unwrap().message;
-        assert!(helps.contains(expected), "{helps}");
+        let refused = refused_at(evacuation, 10, retry);
+        let at_time = |now| judge(&drained(&refusing, Standing::Asked(&refused)), at(now));
+        let (before, after) = (at_time(stuck_from - 1), at_time(stuck_from));
+        assert_eq!(before.blocker.unwrap().stuck, stuck_from == 10, "{retry:?}");
+        assert_eq!(before.changes_at, (stuck_from != 10).then_some(at(stuck_from)), "{retry:?}");
+        assert_eq!(line(&after), "Refused Refused Evacuation/e stuck 10 -");
+        let message = after.blocker.unwrap().message;
+        assert!(message.contains(helps), "{message}");
     }
 }
 

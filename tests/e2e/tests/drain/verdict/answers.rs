@@ -1,11 +1,16 @@
 //! Answers that hold a pod back, and silence.
 
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
 use chrono::TimeDelta;
 use evacuation_api::{
     CordonOwner, DrainBlockerReason, DrainConditionType, DrainVerdict, DrainedNodePhase, Evacuation,
 };
 use evacuation_e2e::{
-    PodSpec,
+    Endpoint, PodSpec, Reply, answering,
     scene::{answer, delay_end, end_of},
 };
 use k8s_openapi::api::core::v1::Pod;
@@ -88,6 +93,33 @@ async fn a_refusal_before_a_deadline_is_slow_and_ends_at_the_deadline() {
     assert_eq!(found.status.expected_completion.map(|time| time.0), Some(end));
     asked.stage.change("d", json!({"requester": {"deadlineSeconds": 1}})).await;
     asked.stage.drained("d").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_that_names_a_time_is_slow_while_the_app_is_asked_again() {
+    let stage = Stage::new("again", 1).await;
+    let responders = json!([{"name": "self", "http": {"port": stage.scene.port}, "timeoutSeconds": 600}]);
+    let pod = stage.scene.pod("app", PodSpec::registered(&responders).on(&stage.nodes[0])).await;
+    let asked = AtomicUsize::new(0);
+    // Each reply takes 1 to 2 s, so that the drain is judged while the app is being asked.
+    let endpoint = Endpoint::of(&pod, stage.scene.port, move |question| {
+        let answer = if asked.fetch_add(1, Ordering::Relaxed) < 3 {
+            json!({"answer": "Refuse", "retryAfterSeconds": 3})
+        } else {
+            json!({"answer": "Accept"})
+        };
+        Reply::Drip(Duration::from_millis(10), answering(question, answer))
+    })
+    .await
+    .unwrap();
+    stage.drain("d", &[0], json!({"pods": {"unmanaged": "Evict"}})).await;
+    let found = stage.blocked("d", DrainBlockerReason::Refused, false).await;
+    found.says(&["the responder is asked again at 20", "and must change its answer"]);
+    stage.drained("d").await;
+    stage.announces("d", "Drained").await;
+    assert_eq!(endpoint.asked().len(), 4);
+    let reasons = stage.announced("d").await;
+    assert!(!reasons.iter().any(|reason| reason == "Stuck"), "{reasons:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

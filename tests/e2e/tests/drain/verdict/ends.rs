@@ -42,16 +42,21 @@ impl Stage {
         page.stdout
     }
 
-    /// Waits until the drain has an Event of that reason.
-    async fn announces(&self, drain: &str, reason: &str) {
+    /// The reasons of the drain's Events.
+    pub(super) async fn announced(&self, drain: &str) -> Vec<String> {
         let (api, name): (Api<Event>, _) = (Api::all(self.scene.admin()), self.name(drain));
+        let all = api.list(&ListParams::default()).await.unwrap().items;
+        let of_drain = all.into_iter().filter(|event| {
+            event.regarding.as_ref().and_then(|object| object.name.as_deref()) == Some(&name)
+        });
+        of_drain.filter_map(|event| event.reason).collect()
+    }
+
+    /// Waits until the drain has an Event of that reason.
+    pub(super) async fn announces(&self, drain: &str, reason: &str) {
         let announced = eventually(PATIENCE, "the Event is published", || async {
-            let all = api.list(&ListParams::default()).await?.items;
-            let of_drain = |event: &&Event| {
-                let object = event.regarding.as_ref().and_then(|object| object.name.as_deref());
-                object == Some(&name) && event.reason.as_deref() == Some(reason)
-            };
-            if all.iter().any(|event| of_drain(&event)) { Ok(()) } else { bail!("no {reason} of {name}") }
+            let reasons = self.announced(drain).await;
+            if reasons.iter().any(|known| known == reason) { Ok(()) } else { bail!("{reasons:?}") }
         });
         announced.await.unwrap();
     }
