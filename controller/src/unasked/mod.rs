@@ -3,8 +3,9 @@
 //! # Flow
 //!
 //! A pod that registers responders begins to terminate, or is gone at once. When no Evacuation of it exists,
-//! its caller passed the gateway: by the gateway's rules, or because the gateway was down, slow or not asked.
-//! The controller does not see which. A worker publishes a Warning Event on the pod and counts it.
+//! or only those whose responders wait for their turn, its caller passed the gateway: by the gateway's rules,
+//! or because the gateway was down, slow or not asked. The controller does not see which. A worker publishes
+//! a Warning Event on the pod and counts it.
 //!
 //! # Guarantees
 //!
@@ -21,6 +22,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use evacuation_api::{Evacuation, ResponderState, ResponderStatus};
 use evacuation_protocol::{LivePod, PodPhase, registered_responders};
 use k8s_openapi::api::core::v1::Pod;
 use prometheus_client::metrics::counter::Counter;
@@ -58,7 +60,7 @@ impl Unasked {
     /// Returns the feature.
     pub(crate) fn new(cluster: &Cluster) -> Arc<Self> {
         let pods = Counter::default();
-        let help = "Pods with responders that were deleted without an Evacuation";
+        let help = "Pods that were deleted although their responders were not asked";
         cluster.metrics.register("pods_deleted_unasked", help, &pods);
         Arc::new(Self {
             view: Arc::clone(&cluster.view),
@@ -82,17 +84,31 @@ impl Unasked {
         }
     }
 
-    /// Returns true when an Evacuation of this very pod exists.
+    /// Returns true when an Evacuation of this very pod asked its responders, passed over them or evicts it.
     fn was_asked(&self, key: &ObjectKey, pod: &Pod) -> bool {
         let uid = pod.metadata.uid.as_ref();
         let of_pod = self.view.index().evacuations_of(key);
-        of_pod.iter().any(|evacuation| evacuation.spec.target.pod.uid.as_ref() == uid)
+        let is_its = |evacuation: &&Arc<Evacuation>| evacuation.spec.target.pod.uid.as_ref() == uid;
+        of_pod.iter().filter(is_its).any(|evacuation| !is_in_line(evacuation))
     }
 
     fn is_namespace_going(&self, name: &str) -> bool {
         let index = self.view.index();
         index.namespace(name).is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_some())
     }
+}
+
+/// Returns true for an Evacuation all of whose responders wait for their turn, or waited until it ended.
+fn is_in_line(evacuation: &Evacuation) -> bool {
+    let Some(status) = &evacuation.status else { return false };
+    let waits = |responder: &ResponderStatus| {
+        matches!(responder.state, ResponderState::Inactive | ResponderState::Canceled)
+            && responder.active_time.is_none()
+    };
+    let is_tried =
+        status.eviction.as_ref().is_some_and(|eviction| eviction.in_flight || eviction.attempts > 0);
+    let responders = status.responders.as_deref().unwrap_or_default();
+    !responders.is_empty() && responders.iter().all(waits) && !is_tried
 }
 
 /// Returns the pod of a change by which its deletion begins, if its app registered responders and it has not

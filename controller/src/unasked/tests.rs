@@ -52,7 +52,7 @@ async fn a_pod_whose_deletion_begins_without_an_evacuation_is_named_once() {
 }
 
 #[tokio::test]
-async fn a_pod_that_was_asked_or_ended_or_registers_nobody_is_not_named() {
+async fn a_pod_is_named_unless_it_was_asked_or_ended_or_registers_nobody() {
     let plain = json!({});
     let evacuation = |uid: &str| -> Evacuation {
         serde_json::from_value(json!({
@@ -62,6 +62,24 @@ async fn a_pod_that_was_asked_or_ended_or_registers_nobody_is_not_named() {
         .unwrap()
     };
     assert_eq!(named(&plain, None, |cluster| cluster.view.apply(evacuation("u"))).await, 0);
+    let asked = json!("2026-01-01T00:00:00Z");
+    for (state, active_time, attempts, expected) in [
+        ("Inactive", &json!(null), 0, 1),
+        ("Canceled", &json!(null), 0, 1),
+        ("Inactive", &json!(null), 1, 0),
+        ("Interrupted", &json!(null), 0, 0),
+        ("Active", &asked, 0, 0),
+        ("Canceled", &asked, 0, 0),
+    ] {
+        let mut of_pod = evacuation("u");
+        let responder = json!({"name": "self", "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 60,
+                               "state": state, "activeTime": active_time});
+        let eviction = json!({"attempts": attempts});
+        of_pod.status =
+            serde_json::from_value(json!({"responders": [responder], "eviction": eviction})).unwrap();
+        let number = named(&plain, None, |cluster| cluster.view.apply(of_pod)).await;
+        assert_eq!(number, expected, "{state} since {active_time}, {attempts} attempts");
+    }
     assert_eq!(named(&plain, None, |cluster| cluster.view.apply(evacuation("earlier"))).await, 1);
     let ended = json!({"status": {"phase": "Succeeded"}});
     assert_eq!(named(&ended, None, |_| {}).await, 0);

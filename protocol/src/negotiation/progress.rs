@@ -125,7 +125,8 @@ mod tests {
                 Phase::Evacuated,
                 "DeletedDespiteAnswer",
             ),
-            // Whoever asked for time can move the pod itself.
+            // Whoever asked for time can move the pod itself, and delete it when it is done. Nothing in the
+            // API tells such a deletion from that of somebody else.
             (
                 with(asked(Canceled, Some(Answer::Delay)), false, &[("Evacuated", "GoneByOther")]),
                 Phase::Evacuated,

@@ -2,8 +2,15 @@
 
 use std::time::Duration;
 
-use evacuation_e2e::{PlatformOptions, PodSpec, Pool, Scene, scene::refused};
+use controlplane::eventually;
+use evacuation_api::{BlockedReason, Evacuation, EvacuationStatus};
+use evacuation_e2e::{
+    PlatformOptions, PodSpec, Pool, Scene,
+    scene::{PATIENCE, refused},
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::EvictParams;
+use serde_json::json;
 
 use crate::stage::{Stage, options};
 
@@ -37,6 +44,33 @@ async fn without_the_gateway_a_call_passes_and_the_controller_names_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_is_deleted_while_it_waits_for_its_turn_is_named() {
+    let stage = stage("inline").await;
+    for name in ["asked", "waiting"] {
+        stage.app_pod(name, PodSpec::watching().label("app", "web")).await;
+    }
+    let spec = json!({"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}});
+    stage.create::<PodDisruptionBudget>(json!({"metadata": {"name": "web"}, "spec": spec})).await;
+    let budgets = stage.api::<PodDisruptionBudget>();
+    let counted = eventually(PATIENCE, "the budget has room for one", || async {
+        let status = budgets.get("web").await.unwrap().status.unwrap_or_default();
+        if status.disruptions_allowed == Some(1) { Ok(()) } else { Err(format!("{status:?}")) }
+    });
+    counted.await.unwrap();
+    stage.pods.api().evict("asked", &EvictParams::default()).await.unwrap_err();
+    stage.reached(&stage.evacuation_of("asked").await, 0).await;
+    stage.pods.api().evict("waiting", &EvictParams::default()).await.unwrap_err();
+    let in_line = |e: &Evacuation| {
+        e.status.as_ref().and_then(EvacuationStatus::reason) == Some(BlockedReason::AwaitingTurn)
+    };
+    stage.until(&stage.evacuation_of("waiting").await, "it waits for its turn", in_line).await;
+    stage.gateway().processes()[0].kill().unwrap();
+    stage.delete_pod("waiting").await;
+    let said = stage.event("Pod", "waiting", "DeletedUnasked").await;
+    assert!(said.contains("its responders were not asked"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_the_evacuation_api_a_call_passes_and_an_event_and_a_metric_name_it() {
     let stage = stage("noapi").await;
     stage.app_pod("stopped", PodSpec::watching()).await;
@@ -52,10 +86,9 @@ async fn without_the_evacuation_api_a_call_passes_and_an_event_and_a_metric_name
     assert!(after > before, "{before} {after}");
     // The record of a pod that was asked before may be stale, and does not hold its caller up.
     let api = stage.pods.api();
-    let passed =
-        controlplane::eventually(evacuation_e2e::scene::PATIENCE, "the stale record is known", || async {
-            api.evict("asked", &EvictParams::default()).await.map(drop).map_err(|error| error.to_string())
-        });
+    let passed = eventually(PATIENCE, "the stale record is known", || async {
+        api.evict("asked", &EvictParams::default()).await.map(drop).map_err(|error| error.to_string())
+    });
     passed.await.unwrap();
     stage.pods.gone(&asked).await.unwrap();
 }

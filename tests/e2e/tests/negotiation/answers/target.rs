@@ -2,7 +2,7 @@
 
 use controlplane::eventually;
 use evacuation_e2e::{
-    PodSpec, Scene,
+    PlatformOptions, PodSpec, Scene,
     scene::{
         ASKER, PATIENCE, answer, condition, end_of, entry, fields, post, refused_saying, responder, wanting,
     },
@@ -82,7 +82,8 @@ async fn a_pod_that_is_deleted_by_somebody_else_ends_the_evacuation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_refused_and_is_deleted_by_somebody_else_is_named() {
-    let scene = Scene::new("despite").await;
+    // A platform of its own: the metric counts the pods of all namespaces.
+    let scene = Scene::alone("despite", PlatformOptions::default()).await;
     let pod = scene.pod("app", PodSpec::watching()).await;
     let evacuation = scene.ask_and_reach(&pod, json!({"onRefusal": "Wait"})).await;
     answer(&scene.client_of(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
@@ -91,6 +92,12 @@ async fn a_pod_that_refused_and_is_deleted_by_somebody_else_is_named() {
     let said = scene.event("Pod", "app", "DeletedDespiteAnswer").await;
     assert!(said.contains("although responder self had refused"), "{said}");
     assert_eq!(evacuation_protocol::state_word(&ended), "DeletedDespiteAnswer");
+    let counted = eventually(PATIENCE, "it is counted", || async {
+        let text = scene.platform().controller_metrics().await.map_err(|error| error.to_string())?;
+        let line = "evacuation_controller_pods_deleted_despite_answer_total 1";
+        if text.lines().any(|known| known == line) { Ok(()) } else { Err(text) }
+    });
+    counted.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
