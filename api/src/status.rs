@@ -212,6 +212,10 @@ pub struct ResponderStatus {
     /// answered, what was wrong with its last reply. Responder, controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What was wrong with the last reply of an endpoint to a reminder since its answer. Controller; the
+    /// server removes it with the next answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// True when a Canceled responder has acknowledged the cancellation. Responder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancellation_acknowledged: bool,

@@ -286,7 +286,11 @@ fn state(evacuation: &Evacuation) -> String {
 fn answer(responder: &ResponderStatus) -> String {
     let name = &responder.name;
     let own = [&responder.reason, &responder.message];
-    let own = own.into_iter().flatten().fold(String::new(), |all, text| all + ": " + &words(text));
+    let mut own = own.into_iter().flatten().fold(String::new(), |all, text| all + ": " + &words(text));
+    if let Some(failure) = &responder.failure {
+        own.push_str("; since then: ");
+        own.push_str(&words(failure));
+    }
     match responder.answer {
         Some(Answer::Accept) => format!("responder {name} accepted{own}"),
         Some(Answer::Refuse) => format!("responder {name} refused{own}"),

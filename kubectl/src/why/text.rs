@@ -230,7 +230,11 @@ fn answer(responder: &ResponderStatus, wide: bool, now: Now) -> String {
     let name = &responder.name;
     let time = responder.answer_time.map(|time| format!(" at {}", now.stamp(&time))).unwrap_or_default();
     let until = responder.delay_until.map(|time| format!(" until {}", now.stamp(&time))).unwrap_or_default();
-    let said = remarks(responder.reason.as_ref(), responder.message.as_ref());
+    let mut said = remarks(responder.reason.as_ref(), responder.message.as_ref());
+    if let Some(failure) = &responder.failure {
+        said += "; since then: ";
+        said += failure;
+    }
     let state = match responder.state {
         ResponderState::Active => String::new(),
         state => format!(", {state:?}"),
@@ -400,6 +404,19 @@ Held by Evacuation/db-0-x since 00:00:02Z (4 min): Refused (nothing changes by i
   responder self refused: a backup runs
 "
         );
+    }
+
+    #[test]
+    fn what_failed_since_an_answer_is_shown_with_it_and_with_what_holds_the_pod() {
+        let mut broken = refused(&Value::Null);
+        let responders = broken.status.as_mut().and_then(|status| status.responders.as_mut()).unwrap();
+        responders[0].http = serde_json::from_value(json!({"port": 80})).unwrap();
+        responders[0].message = Some("a backup runs".to_owned());
+        responders[0].failure = Some("its reply does not count: 500".to_owned());
+        let text = facts(Some(broken)).render(false, now());
+        let said = "a backup runs; since then: its reply does not count: 500";
+        assert!(text.contains(&format!("self answered Refuse at 00:00:02Z (4 min ago): {said}\n")), "{text}");
+        assert!(text.contains(&format!("  responder self refused: {said}\n")), "{text}");
     }
 
     #[test]

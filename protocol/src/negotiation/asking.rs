@@ -7,7 +7,7 @@ use evacuation_api::{
 
 use super::{
     Delivered, World,
-    pushing::reminder_answered_by,
+    pushing::{question_due, reminder_answered_by},
     step::{Blockage, Step},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
         NODE_UNREACHABLE, Turn, activate, answerable_until, expiry_time, has_no_container, is_unreachable,
         turn, unreadable,
     },
-    status::Block,
+    status::{Block, truncated},
     time::{after, stamp},
 };
 
@@ -88,7 +88,10 @@ impl Step<'_> {
                     if why.as_deref() == Some(UNREACHABLE) {
                         responder.reason = Some(NODE_UNREACHABLE.to_owned());
                     }
-                    responder.message = why.or(responder.message.take());
+                    if why.is_some() {
+                        // It names the failure.
+                        (responder.message, responder.failure) = (why, None);
+                    }
                 }
                 Outcome::Keeps(blockage) => {
                     outcome = Negotiation::Waiting(blockage);
@@ -160,19 +163,22 @@ impl Step<'_> {
             let why = format!("the deadline of requester {} was reached", deadline.requester);
             return Outcome::Ends(ResponderState::Interrupted, Some(why));
         }
-        if responder.answer == Some(Answer::Refuse) {
-            let message = refusal(responder);
-            if self.policy.on_refusal == RefusalPolicy::GiveUp {
-                return Outcome::Refused(message);
-            }
-            let block = Block::responder(BlockedReason::Refused, &responder.name, &message);
+        let is_refused = responder.answer == Some(Answer::Refuse);
+        if is_refused && self.policy.on_refusal == RefusalPolicy::GiveUp {
+            return Outcome::Refused(refusal(responder));
+        }
+        let is_its = |asked: &&Delivered| responder.is_pushed() && asked.question.responder == responder.name;
+        let asked = world.asked.as_ref().filter(is_its);
+        if let Some(failure) = asked.and_then(|asked| self.failed_reminder(responder, asked)) {
+            responder.failure = Some(truncated(failure));
+        }
+        if is_refused {
+            let block = Block::responder(BlockedReason::Refused, &responder.name, &refusal(responder));
             return Outcome::Keeps(Blockage::By(block));
         }
         if asked_while_unreachable(responder, world) {
             return Outcome::Ends(ResponderState::Interrupted, Some(UNREACHABLE.to_owned()));
         }
-        let is_its = |asked: &&Delivered| responder.is_pushed() && asked.question.responder == responder.name;
-        let asked = world.asked.as_ref().filter(is_its);
         let is_first = |asked: &&Delivered| asked.question.action == ReviewAction::Ask;
         if let Some(asked) = asked.filter(is_first).filter(|_| responder.answer.is_none()) {
             let known = responder.asked_time;
@@ -187,11 +193,18 @@ impl Step<'_> {
         }
         if let Some(expiry) = expiry(responder, asked, world) {
             if expiry <= self.now {
-                return Outcome::Ends(ResponderState::Interrupted, Some(silence(responder, asked)));
+                return Outcome::Ends(ResponderState::Interrupted, Some(silence(responder)));
             }
             self.wake(expiry);
         }
         Outcome::Keeps(unreadable(&self.next, responder).map_or(Blockage::None, Blockage::By))
+    }
+
+    /// Returns the last failure of the reminder that is due to an endpoint since its answer.
+    fn failed_reminder<'a>(&self, responder: &ResponderStatus, asked: &'a Delivered) -> Option<&'a str> {
+        let question = (asked.question.action, asked.question.due);
+        let is_due = responder.answer.is_some() && question_due(&self.next, responder) == Some(question);
+        asked.problem.as_deref().filter(|_| is_due)
     }
 }
 
@@ -222,12 +235,11 @@ fn asked_while_unreachable(responder: &ResponderStatus, world: &World) -> bool {
         && silent.is_some_and(|since| responder.active_time.is_some_and(|active| since <= active.0))
 }
 
-/// Returns the reason why a responder whose time is over is passed over. `asked` is the last question to it.
-fn silence(responder: &ResponderStatus, asked: Option<&Delivered>) -> String {
-    let reminded = asked.filter(|asked| asked.question.action == ReviewAction::Remind);
+/// Returns the reason why a responder whose time is over is passed over.
+fn silence(responder: &ResponderStatus) -> String {
     match responder.answer {
-        Some(Answer::Delay) => match reminded.and_then(|asked| asked.problem.as_ref()) {
-            Some(problem) => format!("its delay ran out without a valid renewal: {problem}"),
+        Some(Answer::Delay) => match &responder.failure {
+            Some(failure) => format!("its delay ran out without a valid renewal: {failure}"),
             None => "its delay ran out without another answer".to_owned(),
         },
         _ => match &responder.message {

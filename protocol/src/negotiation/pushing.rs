@@ -44,7 +44,7 @@ pub(super) fn reminder_answered_by(
 /// Returns the question that is due to an Active responder, and its time: the question itself; a reminder
 /// when two thirds of a delay are over, so that the responder can renew it in time; a reminder when the
 /// responder may reconsider a refusal.
-fn question_due(
+pub(super) fn question_due(
     status: &EvacuationStatus,
     responder: &ResponderStatus,
 ) -> Option<(ReviewAction, DateTime<Utc>)> {

@@ -51,7 +51,7 @@ pub struct Delivered {
     /// True while this process has a reply of the endpoint that is not recorded yet.
     pub replied: bool,
     /// The last failure in words: a reply that does not count, or an endpoint that cannot be reached. It is
-    /// the responder's message until an answer counts.
+    /// in the responder's message until an answer counts.
     pub problem: Option<String>,
 }
 

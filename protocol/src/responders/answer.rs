@@ -121,6 +121,7 @@ fn take(
         .map(|seconds| stamp(after(now, seconds)));
     responder.reason.clone_from(&response.reason);
     responder.message.clone_from(&response.message);
+    responder.failure = None;
     Ok(reply)
 }
 

@@ -80,26 +80,31 @@ impl Responders<'_> {
             ResponderState::Interrupted => {
                 let reason =
                     if asked_while_unreachable(&old, &new) { new.reason } else { old.reason.clone() };
-                ResponderStatus { message: new.message, state: new.state, reason, ..old }
+                ResponderStatus { message: new.message, failure: None, state: new.state, reason, ..old }
             }
             _ => ResponderStatus { state: new.state, ..old },
         }
     }
 
-    /// Takes the controller's report about the questions to a pushed responder that has not answered: that
-    /// the first one was delivered or could not be, and what was wrong with the last reply.
+    /// Takes the controller's report about the questions to a pushed responder: that the first one was
+    /// delivered or could not be, and what was wrong with the last reply. The words of one that has answered
+    /// stay.
     fn delivery(&self, old: ResponderStatus, new: ResponderStatus) -> ResponderStatus {
-        let waits = old.state == ResponderState::Active && new.state == old.state && old.answer.is_none();
-        if !waits || !old.is_pushed() || self.asleep {
+        let waits = old.state == ResponderState::Active && new.state == old.state;
+        if !waits || !old.is_pushed() || self.asleep || old.answer == Some(Answer::Accept) {
             return old;
+        }
+        // The same rule as for the words of an app: they are shown in terminals.
+        let is_plain =
+            |message: &String| message.len() <= MAX_MESSAGE_LENGTH && !message.chars().any(char::is_control);
+        if old.answer.is_some() {
+            let failure = new.failure.filter(is_plain).or(old.failure);
+            return ResponderStatus { failure, ..old };
         }
         let now = |told: Option<Timestamp>| told.map(|_| stamp(self.now));
         let asked_time = old.asked_time.or(now(new.asked_time));
         let unreachable_time =
             old.unreachable_time.or(now(new.unreachable_time).filter(|_| asked_time.is_none()));
-        // The same rule as for the words of an app: they are shown in terminals.
-        let is_plain =
-            |message: &String| message.len() <= MAX_MESSAGE_LENGTH && !message.chars().any(char::is_control);
         let told = old.message.clone().filter(|_| asked_time == old.asked_time);
         let message = new.message.filter(is_plain).or(told);
         ResponderStatus { asked_time, unreachable_time, message, ..old }

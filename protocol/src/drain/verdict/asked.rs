@@ -242,7 +242,11 @@ impl Ask<'_> {
     }
 }
 
-/// Returns the reason and the message of an answer.
+/// Returns the reason and the message of an answer, and what failed since then.
 fn said(active: &ResponderStatus) -> String {
-    text::remark([&active.reason, &active.message].into_iter().flatten().map(String::as_str))
+    let said = text::remark([&active.reason, &active.message].into_iter().flatten().map(String::as_str));
+    match &active.failure {
+        Some(failure) => said + "; since then" + &text::remark([failure.as_str()]),
+        None => said,
+    }
 }

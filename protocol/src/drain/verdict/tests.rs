@@ -219,6 +219,23 @@ fn an_app_that_refuses_each_time_it_is_asked_turns_stuck_once_and_stays_so() {
 }
 
 #[test]
+fn what_failed_since_the_answer_of_an_app_is_named_however_long_its_words_are() {
+    let healthy = pod(json!({}));
+    for (answer, words, shown) in [
+        (Answer::Delay, Some("a job runs".to_owned()), ": a job runs; since then: it replied 500"),
+        (Answer::Refuse, None, "responder self refused; since then: it replied 500"),
+        (Answer::Refuse, Some("x".repeat(900)), "x…; since then: it replied 500"),
+    ] {
+        let asked = with(answered(pushed(), answer, None), |status| {
+            let responder = &mut status.responders.as_mut().unwrap()[0];
+            (responder.message, responder.failure) = (words, Some("it replied 500".to_owned()));
+        });
+        let message = judge(&drained(&healthy, Standing::Asked(&asked)), at(40)).blocker.unwrap().message;
+        assert!(message.contains(shown), "{message}");
+    }
+}
+
+#[test]
 fn an_app_that_refused_and_falls_silent_is_stuck() {
     let refusing = pod(json!({}));
     for (evacuation, retry, stuck_from, helps) in [

@@ -697,6 +697,39 @@ fn the_reply_to_a_reminder_that_does_not_count_is_named_when_the_delay_is_over()
 }
 
 #[test]
+fn a_reminder_that_fails_is_named_beside_the_words_of_the_app_until_it_answers() {
+    for (answer, due) in [(Answer::Delay, 30), (Answer::Refuse, 70)] {
+        let mut e = pushed(asking());
+        say(&mut e, answer, 10);
+        first(&mut e).message = Some("a backup runs".to_owned());
+        let failing = |action, due: i64, failure: &str| {
+            let question = Push { responder: "self".to_owned(), action, due: at(due) };
+            delivered(Delivered { problem: Some(failure.to_owned()), ..at_once(question) })
+        };
+        let failure = |e: &mut Evacuation, world: &World| {
+            settled(e, world, due + 1);
+            assert_eq!(first(e).message.as_deref(), Some("a backup runs"));
+            first(e).failure.clone()
+        };
+        let told = |failure: &str| Some(failure.to_owned());
+        let remind = ReviewAction::Remind;
+        for other in [failing(ReviewAction::Ask, 0, "500"), failing(remind, due - 1, "500")] {
+            assert_eq!(failure(&mut e, &other), None, "{answer:?}: of another question");
+        }
+        assert_eq!(failure(&mut e, &failing(remind, due, "500")), told("500"));
+        assert_eq!(failure(&mut e, &failing(remind, due, "502")), told("502"));
+        assert_eq!(failure(&mut e, &world()), told("502"), "another process leads");
+        if answer == Answer::Delay {
+            let ended = written(&e, &world(), 4000).responders.unwrap().remove(0).message;
+            assert_eq!(ended.as_deref(), Some("its delay ran out without a valid renewal: 502"));
+        }
+        say(&mut e, answer, due + 1);
+        first(&mut e).failure = None;
+        assert_eq!(failure(&mut e, &failing(remind, due, "502")), None, "it has answered");
+    }
+}
+
+#[test]
 fn rule_11_a_reply_in_hand_is_no_silence() {
     let ask = Push { responder: "self".to_owned(), action: ReviewAction::Ask, due: at(0) };
     let mut e = pushed(asking());

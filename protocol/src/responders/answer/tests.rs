@@ -152,6 +152,16 @@ fn a_refusal_may_name_a_time_to_ask_again_and_the_app_may_change_its_mind() {
 }
 
 #[test]
+fn an_answer_ends_what_failed_before_it() {
+    for given in [Answer::Accept, Answer::Refuse] {
+        let mut e = asking();
+        give(&mut e, &delay(5), 10).unwrap();
+        e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].failure = Some("500".to_owned());
+        assert_eq!(give(&mut e, &say(given), 12).unwrap().0.failure, None, "{given:?}");
+    }
+}
+
+#[test]
 fn an_answer_counts_only_for_the_active_responder_of_the_right_objects() {
     let named =
         |name: &str| EvacuationResponseSpec { responder: Some(name.to_owned()), ..say(Answer::Accept) };

@@ -146,6 +146,33 @@ fn what_was_wrong_with_a_reply_is_recorded_until_the_endpoint_answers() {
 }
 
 #[test]
+fn what_was_wrong_with_the_reply_to_a_reminder_is_recorded_beside_the_words_of_the_app() {
+    let failure = |e: &Evacuation, failure: Option<&str>| {
+        let next = write(e, 20, |s| {
+            let r = &mut s.responders.as_mut().unwrap()[0];
+            (r.message, r.failure) = (Some("forged".to_owned()), failure.map(str::to_owned));
+        });
+        let r = next.unwrap().responders.unwrap().remove(0);
+        (r.message, r.failure)
+    };
+    for answer in [Answer::Delay, Answer::Refuse] {
+        let mut e = pushed(Some(answer));
+        e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].message = Some("a backup runs".to_owned());
+        let words = Some("a backup runs".to_owned());
+        assert_eq!(failure(&e, Some("500")), (words.clone(), Some("500".to_owned())), "{answer:?}");
+        assert_eq!(failure(&e, Some("\u{9b}2J")), (words.clone(), None), "it is for terminals, too");
+        let long = "x".repeat(MAX_MESSAGE_LENGTH + 1);
+        assert_eq!(failure(&e, Some(&long)), (words.clone(), None), "it is too long");
+        e.status.as_mut().unwrap().responders.as_mut().unwrap()[0].failure = Some("500".to_owned());
+        assert_eq!(failure(&e, None), (words, Some("500".to_owned())), "another process leads");
+    }
+    assert_eq!(failure(&pushed(None), Some("500")).1, None, "it has not answered");
+    assert_eq!(failure(&pushed(Some(Answer::Accept)), Some("500")).1, None, "it is not asked again");
+    let watches = answered(Some(Answer::Refuse), RefusalPolicy::Wait, None);
+    assert_eq!(failure(&watches, Some("500")).1, None, "it watches");
+}
+
+#[test]
 fn rule_9_an_endpoint_that_was_not_asked_is_not_passed_over() {
     let mut e = pushed(None);
     let interrupt = |e: &Evacuation, seconds| write(e, seconds, |s| set_state(s, 0, Interrupted));

@@ -158,10 +158,60 @@ async fn what_is_wrong_with_a_reply_is_in_the_status_and_in_why_while_the_time_r
     let seen = scene.until(&evacuation, "the status says what is wrong", has_problem).await;
     let message = first(&seen).message.clone().unwrap();
     assert!(message.contains("500") && first(&seen).state == ResponderState::Active, "{message}");
+    let said = why(&scene).await;
+    assert!(said.contains("its reply does not count") && said.contains("500"), "{said}");
+}
+
+async fn why(scene: &Scene) -> String {
     let mut why = scene.platform().kubectl_command();
     why.args(["evacuate", "why", "app", "-n", scene.namespace()]);
-    let said = output_of("kubectl", why).await.unwrap().stdout;
-    assert!(said.contains("its reply does not count") && said.contains("500"), "{said}");
+    output_of("kubectl", why).await.unwrap().stdout
+}
+
+/// Asks an app whose endpoint answers so and then only fails, until the status says what failed.
+async fn breaks_after(scene: &Scene, answer: Value) -> (Endpoint, Evacuation) {
+    let pod = scene.pod("app", registered(scene, 600)).await;
+    let first_time = std::sync::atomic::AtomicBool::new(true);
+    let error = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
+    let endpoint = Endpoint::of(&pod, scene.port, move |question| {
+        if first_time.swap(false, std::sync::atomic::Ordering::Relaxed) {
+            Reply::Json(answering(question, answer.clone()))
+        } else {
+            Reply::Bytes(error.to_vec())
+        }
+    })
+    .await
+    .unwrap();
+    let evacuation = scene.ask(&pod, json!({"onRefusal": "Wait"})).await;
+    let has_failed = |e: &Evacuation| {
+        first(e).failure.as_deref().is_some_and(|failure| failure.contains("its reply does not count"))
+    };
+    let seen = scene.until(&evacuation, "the status says what fails", has_failed).await;
+    let responder = first(&seen);
+    let failure = responder.failure.as_deref().unwrap();
+    assert!(responder.message.as_deref() == Some("work goes on") && failure.contains("500"), "{responder:?}");
+    (endpoint, evacuation)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_breaks_after_its_refusal_is_named_beside_its_words() {
+    let scene = Scene::new("broken-refusal").await;
+    let refuse = json!({"answer": "Refuse", "retryAfterSeconds": 1, "message": "work goes on"});
+    let (_endpoint, evacuation) = breaks_after(&scene, refuse).await;
+    assert_eq!(first(&scene.get(&evacuation).await).answer, Some(Answer::Refuse));
+    let said = why(&scene).await;
+    assert!(said.contains("work goes on; since then: its reply does not count"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_breaks_during_its_delay_is_named_while_it_lasts_and_at_its_end() {
+    let scene = Scene::new("broken-delay").await;
+    let delay = json!({"answer": "Delay", "delaySeconds": 15, "message": "work goes on"});
+    let (_endpoint, evacuation) = breaks_after(&scene, delay).await;
+    let ended = scene.ends(&evacuation, "Evacuated Evicted").await;
+    let message = first(&ended).message.as_deref().unwrap();
+    let start = "its delay ran out without a valid renewal: its reply does not count";
+    assert!(message.starts_with(start) && message.contains("500"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
