@@ -4,6 +4,8 @@ use crate::names::is_own_domain;
 
 /// Name of the responder that has a replacement ready before the pod goes.
 pub const REPLACEMENT_RESPONDER: &str = "surge.evacuation.dev/replacement";
+/// Reason by which it accepts for a pod that can have no replacement beside it.
+pub const NO_REPLACEMENT_REASON: &str = "NoReplacement";
 /// Annotation with the label that the controller took off a pod, so that its ReplicaSet makes a replacement.
 /// JSON, with all that is needed to undo it.
 pub const RELEASED_ANNOTATION: &str = "surge.evacuation.dev/released";

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use evacuation_api::{Evacuation, REPLACEMENT_RESPONDER};
+use evacuation_api::{Evacuation, NO_REPLACEMENT_REASON, REPLACEMENT_RESPONDER};
 use k8s_openapi::api::core::v1::Pod;
 use prometheus_client::metrics::{counter::Counter, family::Family};
 
@@ -53,8 +53,6 @@ use crate::cluster::{
     ServerClock, View, WorkQueue, controller_of, due,
 };
 
-/// Reason of an Accept for a pod that can have no replacement beside it.
-const NO_REPLACEMENT: &str = "NoReplacement";
 /// Message for requesters of a pod that is on its way back.
 const RETURNING: &str = "the pod is being given back to its ReplicaSet after an earlier evacuation";
 
@@ -184,7 +182,7 @@ impl Surge {
 
     async fn reply_counted(&self, part: Part<'_>, reply: Reply) -> Result<(), CallError> {
         let outcome = match reply {
-            Reply::Accept { reason, .. } if reason == NO_REPLACEMENT => Some("impossible"),
+            Reply::Accept { reason, .. } if reason == NO_REPLACEMENT_REASON => Some("impossible"),
             Reply::Accept { .. } => Some("ready"),
             Reply::Refuse { .. } => Some("failed"),
             Reply::Delay { .. } | Reply::Acknowledge => None,
@@ -232,7 +230,7 @@ fn without_replacement(obstacle: &impl std::fmt::Display) -> Reply {
     let message = format!(
         "no replacement can be ready before the pod goes: {obstacle}; its budgets decide when it goes"
     );
-    Reply::Accept { reason: NO_REPLACEMENT, message }
+    Reply::Accept { reason: NO_REPLACEMENT_REASON, message }
 }
 
 #[async_trait]

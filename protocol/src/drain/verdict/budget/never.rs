@@ -1,11 +1,14 @@
 //! A budget that never allows a disruption as it is, and one that is not computed.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{DrainBlockerReason, from_condition_time};
+use evacuation_api::{
+    DrainBlockerReason, NO_REPLACEMENT_REASON, ONE_AT_A_TIME_ANNOTATION, REPLACEMENT_RESPONDER,
+    from_condition_time, parse_one_at_a_time,
+};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::{
-    super::{Hold, command, eviction::blocked_since},
+    super::{Hold, command, eviction::blocked_since, text},
     one::{COUNTED_SECONDS, One},
 };
 use crate::{
@@ -15,7 +18,9 @@ use crate::{
 
 /// The way out for a pod of a Deployment.
 const REPLACED_FIRST: &str = "register the responder surge.evacuation.dev/replacement for the pod, if the \
-                              built-in responders are installed, and drain again; or ";
+                              built-in responders are installed, and drain again, unless two of its pods must \
+                              not run at once (strategy Recreate, maxSurge 0, a host port, a claim with \
+                              ReadWriteOncePod); or ";
 
 impl One<'_> {
     /// Returns the hold by a budget that the disruption controller failed to compute.
@@ -56,18 +61,43 @@ impl One<'_> {
             )
         };
         let pod = self.ask.pod.pod;
-        let replaceable = controller(pod).is_some_and(|owner| owner.kind == "ReplicaSet");
+        let is_of_set = controller(pod).is_some_and(|owner| owner.kind == "ReplicaSet");
+        let alone = self.stays_alone().filter(|_| is_of_set);
         let spec = self.budget.spec.as_ref();
         let is_number = spec.is_some_and(|spec| matches!(spec.min_available, Some(IntOrString::Int(_))));
         let way_out = format!(
             "{unready_goes}{}let the budget allow one disruption: {}{}; or have the pod deleted at a \
              deadline, which the budget does not prevent: {}",
-            if replaceable { REPLACED_FIRST } else { "" },
+            if is_of_set && alone.is_none() { REPLACED_FIRST } else { "" },
             command::allow_one(self.budget, expected, controller(pod).is_some()),
             if is_number { "; or add a replica" } else { "" },
             command::delete_at_deadline(self.ask.pod),
         );
-        self.hold_by_state(&way_out).stuck()
+        let cause = self.view.cause() + &alone.unwrap_or_default();
+        let since = blocked_since(self.ask);
+        self.hold_by(DrainBlockerReason::BudgetAllowsNone, since, cause, &way_out).stuck()
+    }
+
+    /// Returns the reason, with `; ` before it, for which no replacement can be ready before the pod goes:
+    /// the replacement responder said so, or would.
+    fn stays_alone(&self) -> Option<String> {
+        let responders = self.ask.status.responders.iter().flatten();
+        let said = responders.into_iter().find(|responder| {
+            responder.name == REPLACEMENT_RESPONDER
+                && responder.reason.as_deref() == Some(NO_REPLACEMENT_REASON)
+        });
+        if let Some(said) = said {
+            let remark = text::remark(said.message.as_deref());
+            return Some(format!(
+                "; responder {REPLACEMENT_RESPONDER} answered {NO_REPLACEMENT_REASON}{remark}"
+            ));
+        }
+        let annotations = self.ask.pod.pod.metadata.annotations.as_ref()?;
+        let said = annotations.get(ONE_AT_A_TIME_ANNOTATION)?;
+        // The responder takes a value that it cannot read for true, too.
+        parse_one_at_a_time(said).unwrap_or(true).then(|| {
+            format!("; by its annotation {ONE_AT_A_TIME_ANNOTATION} no replacement runs beside the pod")
+        })
     }
 
     /// Returns the hold by a budget that is legal and allows nothing: the disruption controller expects no

@@ -1,11 +1,14 @@
-use evacuation_api::{DeadlineAction, DrainBlocker, Requester, ResponderState};
+use evacuation_api::{
+    DeadlineAction, DrainBlocker, NO_REPLACEMENT_REASON, ONE_AT_A_TIME_ANNOTATION, REPLACEMENT_RESPONDER,
+    Requester, ResponderState, ResponderStatus,
+};
 use serde_json::json;
 
 use super::super::{
     PodJudgement, Standing,
     fixtures::{
         asking_done, blocked, budget, drained, due, evicting, evicting_for, exhausted, held, line, merge,
-        pod, starting, sync_failed, time, unready, unschedulable, waiting,
+        pod, starting, sync_failed, time, unready, unschedulable, waiting, with,
     },
     judge,
 };
@@ -486,6 +489,60 @@ fn messages_name_the_cause_and_the_way_out() {
     let blocker = held(&healthy, &long, &[], &[]).blocker.unwrap();
     assert!(blocker.message.len() < 600 && !blocker.message.contains('\u{7}'), "{}", blocker.message);
     assert_eq!(blocker.owner.as_deref(), Some("StatefulSet/db"));
+}
+
+#[test]
+fn a_replacement_first_is_named_only_where_one_can_be_made() {
+    let none = || budget(0, 3, 3, 3, json!({}));
+    let of_set =
+        json!({"ownerReferences": [{"kind": "ReplicaSet", "name": "web-1", "uid": "1", "controller": true}]});
+    let of_set = |patch| {
+        let mut all = json!({"metadata": of_set});
+        merge(&mut all, patch);
+        pod(all)
+    };
+    let annotated = |value| of_set(json!({"metadata": {"annotations": {ONE_AT_A_TIME_ANNOTATION: value}}}));
+    let answered = |name: &str, reason: &str| {
+        with(evicting(), |status| {
+            let said = ResponderStatus {
+                name: name.to_owned(),
+                reason: Some(reason.to_owned()),
+                message: Some("Deployment web has the strategy Recreate".to_owned()),
+                ..asking_done().status.unwrap().responders.unwrap().remove(0)
+            };
+            status.responders = Some(vec![said]);
+        })
+    };
+    let said = "; responder surge.evacuation.dev/replacement answered NoReplacement: Deployment web has the strategy \
+                Recreate; what helps: ";
+    let by_its_annotation = "; by its annotation surge.evacuation.dev/one-at-a-time no replacement runs beside the pod; \
+                             what helps: ";
+    let table = vec![
+        ("of a Deployment", of_set(json!({})), evicting(), true, None),
+        ("of a StatefulSet", pod(json!({})), evicting(), false, None),
+        ("it may run beside another", annotated("false"), evicting(), true, None),
+        ("it runs alone", annotated("true"), evicting(), false, Some(by_its_annotation)),
+        ("it may run alone", annotated("yes"), evicting(), false, Some(by_its_annotation)),
+        (
+            "the responder said that there is none",
+            of_set(json!({})),
+            answered(REPLACEMENT_RESPONDER, NO_REPLACEMENT_REASON),
+            false,
+            Some(said),
+        ),
+        ("another said so", of_set(json!({})), answered("self", NO_REPLACEMENT_REASON), true, None),
+        ("it was ready", of_set(json!({})), answered(REPLACEMENT_RESPONDER, "ReplacementReady"), true, None),
+    ];
+    for (what, pod, evacuation, is_named, cause) in table {
+        let message = held(&pod, &evacuation, &[none()], &[]).blocker.unwrap().message;
+        let named = message.contains("register the responder surge.evacuation.dev/replacement");
+        assert_eq!(named, is_named, "{what}: {message}");
+        let unless =
+            message.contains("unless two of its pods must not run at once (strategy Recreate, maxSurge 0, ");
+        assert_eq!(unless, is_named, "{what}: {message}");
+        let rest = ", 3 of 3 pods must be healthy)".to_owned() + cause.unwrap_or("; what helps: ");
+        assert!(message.contains(&rest), "{what}: {message}");
+    }
 }
 
 #[test]
