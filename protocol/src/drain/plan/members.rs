@@ -103,9 +103,14 @@ impl<'n> Rules<'n> {
             members.push(Member { seen, standing, phase, completed: false, unrecorded, losses });
         }
         for seen in picked.completed.iter().filter_map(|pod| find(&by_uid, pod)) {
-            let phase = self.phase_of(seen.pod);
-            let (standing, losses) = (Standing::Leaving, Vec::new());
-            members.push(Member { seen, standing, phase, completed: true, unrecorded: false, losses });
+            let (phase, losses) = (self.phase_of(seen.pod), Vec::new());
+            let terminates = seen.pod.metadata.deletion_timestamp.is_some();
+            let standing = if terminates { Standing::Leaving } else { Standing::Waiting };
+            let (standing, unrecorded) = match self.in_turn(seen.pod, standing, now) {
+                (Standing::Waiting, false) => (Standing::Leaving, false),
+                in_turn => in_turn,
+            };
+            members.push(Member { seen, standing, phase, completed: true, unrecorded, losses });
         }
         let terminating = picked.skipped.iter().filter(|(_, why)| *why == DrainSkip::Terminating);
         (members, terminating.filter_map(|(pod, _)| record_of(pod)).collect())
@@ -129,8 +134,8 @@ impl<'n> Rules<'n> {
         members
     }
 
-    /// Returns the standing of a pod that may be asked, if its turn has come, and whether its round is to be
-    /// recorded first.
+    /// Returns the standing of a pod that may be asked or deleted, if its turn has come, and whether its
+    /// round is to be recorded first.
     fn in_turn<'a>(&self, pod: &Pod, standing: Standing<'a>, now: DateTime<Utc>) -> (Standing<'a>, bool) {
         // Creations are stamped in whole seconds: one of the second of the beginning may be later than that.
         let may_be_late = created(pod).timestamp() >= self.begun.timestamp();

@@ -3,7 +3,8 @@
 //! A replacement that tolerates the cordon, or whose owner names the node, is back a moment after its
 //! predecessor went. Asking it at once would evict it for ever, several times a second. So the late pods of
 //! one owner are asked in rounds: a round is recorded first, has the pods that are there then, and a pause
-//! that grows follows it. In a namespace the owners beyond the first few share their rounds: else a
+//! that grows follows it. Pods that have ended are deleted in the same rounds: a kubelet can reject each pod
+//! of an owner at once. In a namespace the owners beyond the first few share their rounds: else a
 //! controller that makes a new owner for each pod would escape the pauses.
 
 use std::collections::{BTreeMap, BTreeSet};

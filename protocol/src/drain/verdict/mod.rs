@@ -97,7 +97,7 @@ pub enum Standing<'a> {
     LeftAloneBefore(LeftAlonePod),
     /// It terminates, or has ended and is deleted. No active Evacuation holds the entry of this drain.
     Leaving,
-    /// It was not asked, because earlier pods of its owner came back to the node.
+    /// It was neither asked nor deleted, because earlier pods of its owner came back to the node.
     Returned(Returned),
     /// It was not asked, because the kubelet of its node ends it.
     ShutDown {

@@ -4,6 +4,8 @@ use chrono::{DateTime, Utc};
 use evacuation_api::DrainBlockerReason;
 
 use super::{DrainedPod, Hold, PodCount, PodJudgement, command, text};
+use crate::pod::{LivePod, PodPhase};
+
 /// Rounds after which an owner counts as one whose pods come back for ever.
 pub(in crate::drain) const ROUNDS: i32 = 3;
 
@@ -20,7 +22,8 @@ pub struct Returned {
     pub shared: bool,
 }
 
-/// Judges a pod that is not asked before a time, because earlier ones of its owner came back to the node.
+/// Judges a pod that is neither asked nor deleted before a time, because earlier ones of its owner came back
+/// to the node.
 pub(super) fn judge(pod: &DrainedPod<'_>, returned: &Returned) -> PodJudgement {
     let Returned { rounds, since, until, shared } = *returned;
     let owner = text::owner(pod.pod);
@@ -35,15 +38,16 @@ pub(super) fn judge(pod: &DrainedPod<'_>, returned: &Returned) -> PodJudgement {
          themselves, or the node is not cordoned"
     );
     let object = owner.unwrap_or_else(|| pod.object());
+    let act = if LivePod::of(pod.pod).phase == PodPhase::Terminal { "deleted" } else { "asked" };
     let at = text::time(until);
     if rounds < ROUNDS {
-        let way_out = format!("nothing is needed; the pod is asked at {at}");
+        let way_out = format!("nothing is needed; the pod is {act} at {at}");
         let hold = Hold::new(DrainBlockerReason::ComesBack, object, since, cause, way_out);
         return PodJudgement::held(PodCount::Waiting, pod, hold.changing_at(Some(until)));
     }
     let way_out = format!(
         "change the owner, so that its pods go elsewhere; or let the drain leave pods alone that come after it \
-         began: {}; until then the pod is asked at {at}",
+         began: {}; until then the pod is {act} at {at}",
         command::change_rules(pod, "--skip-late-pods")
     );
     let hold = Hold::new(DrainBlockerReason::ComesBack, object, since, cause, way_out).stuck();

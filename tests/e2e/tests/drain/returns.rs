@@ -1,7 +1,12 @@
 //! Pods that come back to a node that is being drained.
 
-use evacuation_api::{DrainBlockerReason, DrainVerdict};
-use evacuation_e2e::scene::Bystander;
+use anyhow::Context;
+use controlplane::eventually;
+use evacuation_api::{DrainBlocker, DrainBlockerReason, DrainVerdict};
+use evacuation_e2e::{
+    scene::{Bystander, PATIENCE},
+    workload,
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::ListParams;
 use serde_json::json;
@@ -57,4 +62,41 @@ async fn a_pod_that_comes_back_is_evicted_in_rounds_until_its_way_out_is_taken()
     let status = stage.drained("d").await;
     assert!(status.pods.gone >= asked, "{status:?}");
     stage.scene.ready_pods("op", 1, &[]).await;
+}
+
+/// The Deployment names the node, and each of its pods fails there, as one that a kubelet rejects.
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_that_end_and_come_back_are_deleted_in_rounds_until_the_way_out_is_taken() {
+    let stage = Stage::new("ended", 1).await;
+    let annotations = json!({
+        "controlplane.test/running-after": "1s", "controlplane.test/gone-after": "100ms",
+        "controlplane.test/phase": "Failed",
+    });
+    let mut op = workload("op", 1, &annotations);
+    op["spec"]["template"]["spec"]["nodeName"] = json!(stage.nodes[0]);
+    stage.scene.create::<Deployment>(op).await;
+    let (pods, failed) = (stage.scene.pods.api(), ListParams::default().fields("status.phase=Failed"));
+    let ended = eventually(PATIENCE, "a pod has ended", || async {
+        pods.list(&failed).await?.items.pop().map(drop).context("none has")
+    });
+    ended.await.unwrap();
+    stage.drain("d", &[0], json!({})).await;
+    let deleted_later = |blocker: &DrainBlocker| {
+        let message = &blocker.message;
+        blocker.reason == DrainBlockerReason::ComesBack.as_str()
+            && blocker.stuck
+            && message.contains("until then the pod is deleted at ")
+    };
+    let status =
+        stage.until("d", "ended pods are stuck", |status| status.blockers.iter().any(deleted_later)).await;
+    assert_eq!(status.verdict, Some(DrainVerdict::Stuck), "{status:?}");
+    let returned = &entry(&status, &stage.nodes[0]).returned;
+    assert!(returned.len() == 1 && returned[0].rounds >= 3, "{returned:?}");
+    let kept = status.blockers.iter().find(|blocker| deleted_later(blocker)).unwrap();
+    let (_, kept) = kept.pod.as_deref().unwrap().split_once('/').unwrap();
+    let kept = pods.get(kept).await.unwrap();
+
+    stage.change("d", json!({"pods": {"late": "Skip"}})).await;
+    stage.drained("d").await;
+    assert!(stage.scene.stays(&kept).await, "{:?}", kept.metadata.name);
 }

@@ -16,6 +16,13 @@ fn asked(spec: Value) -> (Cluster, NodeEvacuation) {
 }
 
 impl Cluster {
+    /// Has a late pod of `web` alone, in that phase.
+    fn replace_by_late(&mut self, name: &str, second: i64, phase: &str) {
+        self.pods.clear();
+        self.add_late(name, second, Some("web"));
+        self.pods[0].1.status.as_mut().unwrap().phase = Some(phase.to_owned());
+    }
+
     fn add_late(&mut self, name: &str, second: i64, owner: Option<&str>) {
         self.add_late_in("ns", name, second, owner);
     }
@@ -38,41 +45,56 @@ fn blocker(drain: &NodeEvacuation) -> Option<(&str, bool)> {
 }
 
 #[test]
-fn a_replacement_that_is_back_at_once_is_asked_after_pauses_that_grow_and_makes_the_drain_stuck() {
-    let (mut cluster, mut drain) = asked(json!({}));
-    let (mut asked, mut seen) = (Vec::new(), Vec::new());
-    cluster.add_late("p0", 1, Some("web"));
-    for second in 1..=600 {
-        let acts = cluster.plan(&mut drain, second);
-        seen.extend(blocker(&drain).map(|(reason, stuck)| (asked.len(), reason.to_owned(), stuck)));
-        if let [act] = &acts[..] {
-            assert_eq!(*act, format!("ask p{}", asked.len()));
-            asked.push(second);
-            cluster.pods.clear();
-            cluster.add_late(&format!("p{}", asked.len()), second, Some("web"));
-        } else {
-            assert_eq!(acts, [""; 0]);
+fn a_replacement_that_is_back_at_once_goes_after_pauses_that_grow_and_makes_the_drain_stuck() {
+    for (phase, act, done) in
+        [("Running", "ask", "asked"), ("Failed", "remove", "deleted"), ("Succeeded", "remove", "deleted")]
+    {
+        let (mut cluster, mut drain) = asked(json!({"maxParallel": {"pods": 1}}));
+        let (mut times, mut seen) = (Vec::new(), Vec::new());
+        cluster.replace_by_late("p0", 1, phase);
+        for second in 1..=600 {
+            let acts = cluster.plan(&mut drain, second);
+            seen.extend(blocker(&drain).map(|(reason, stuck)| (times.len(), reason.to_owned(), stuck)));
+            if acts.is_empty() {
+                continue;
+            }
+            assert_eq!(acts, [format!("{act} p{}", times.len())], "{phase}");
+            times.push(second);
+            cluster.replace_by_late(&format!("p{}", times.len()), second, phase);
         }
-    }
-    assert_eq!(asked, [2, 12, 22, 52, 112, 232, 472], "eight evictions in ten minutes, with the first");
-    seen.dedup();
-    let comes = |asked: usize| (asked, "ComesBack".to_owned(), asked >= 3);
-    assert_eq!(seen, (1..=7).map(comes).collect::<Vec<_>>());
-    assert_eq!(drain.verdict(), DrainVerdict::Stuck);
-    let status = drain.status.as_ref().unwrap();
-    let said = &status.blockers[0].message;
-    for words in [
-        "pods of ReplicaSet/web came to the node 7 times since the drain began",
-        "kubectl evacuate set d --skip-late-pods",
-    ] {
-        assert!(said.contains(words), "{said}");
-    }
-    assert_eq!(status.blockers[0].object.as_deref(), Some("ReplicaSet/web"));
+        assert_eq!(times, [2, 12, 22, 52, 112, 232, 472], "{phase}: eight in ten minutes, with the first");
+        seen.dedup();
+        let comes = |times: usize| (times, "ComesBack".to_owned(), times >= 3);
+        assert_eq!(seen, (1..=7).map(comes).collect::<Vec<_>>(), "{phase}");
+        assert_eq!(drain.verdict(), DrainVerdict::Stuck, "{phase}");
+        let status = drain.status.as_ref().unwrap();
+        let said = &status.blockers[0].message;
+        for words in [
+            "pods of ReplicaSet/web came to the node 7 times since the drain began",
+            "kubectl evacuate set d --skip-late-pods",
+            &format!("until then the pod is {done} at "),
+        ] {
+            assert!(said.contains(words), "{phase}: {said}");
+        }
+        assert_eq!(status.blockers[0].object.as_deref(), Some("ReplicaSet/web"));
 
-    drain.spec.pods.late = Some(LateRule::Skip);
-    cluster.plan(&mut drain, 601);
-    assert_eq!((phases(&drain), drain.verdict()), (vec![Drained], DrainVerdict::Drained), "the way out");
-    assert!(drain.status.as_ref().unwrap().nodes[0].returned.is_empty());
+        drain.spec.pods.late = Some(LateRule::Skip);
+        cluster.plan(&mut drain, 601);
+        assert_eq!((phases(&drain), drain.verdict()), (vec![Drained], DrainVerdict::Drained), "the way out");
+        assert!(drain.status.as_ref().unwrap().nodes[0].returned.is_empty());
+    }
+}
+
+#[test]
+fn a_late_pod_that_has_ended_and_terminates_needs_no_round() {
+    let (mut cluster, mut drain) = asked(json!({}));
+    cluster.add_late("q", 1, Some("web"));
+    let pod = &mut cluster.pods[0].1;
+    pod.status.as_mut().unwrap().phase = Some("Succeeded".to_owned());
+    pod.metadata.deletion_timestamp = Some(condition_time(at(2)));
+    assert_eq!(cluster.plan(&mut drain, 2), [""; 0]);
+    let status = drain.status.as_ref().unwrap();
+    assert_eq!((status.pods.evicting, status.nodes[0].returned.len()), (1, 0));
 }
 
 #[test]
@@ -317,16 +339,17 @@ fn owners_beyond_the_first_few_of_a_namespace_share_their_rounds() {
 
 #[test]
 fn a_deadline_ends_the_drain_of_a_node_whose_pods_come_back() {
-    let (mut cluster, mut drain) = asked(json!({"requester": {"deadlineSeconds": 5}}));
-    cluster.add_late("q", 1, Some("web"));
-    cluster.plan(&mut drain, 1);
-    cluster.plan(&mut drain, 1);
-    cluster.pods.clear();
-    cluster.add_late("r", 2, Some("web"));
-    cluster.plan(&mut drain, 4);
-    assert_eq!(phases(&drain), [Draining]);
-    cluster.plan(&mut drain, 5);
-    assert_eq!(phases(&drain), [Failed]);
+    for phase in ["Running", "Failed"] {
+        let (mut cluster, mut drain) = asked(json!({"requester": {"deadlineSeconds": 5}}));
+        cluster.replace_by_late("q", 1, phase);
+        cluster.plan(&mut drain, 1);
+        cluster.plan(&mut drain, 1);
+        cluster.replace_by_late("r", 2, phase);
+        cluster.plan(&mut drain, 4);
+        assert_eq!(phases(&drain), [Draining], "{phase}");
+        cluster.plan(&mut drain, 5);
+        assert_eq!(phases(&drain), [Failed], "{phase}");
+    }
 }
 
 /// # Attack
