@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    DrainBlocker, Evacuation, EvacuationSpec, NodeEvacuation, PodTarget, Requester, from_condition_time,
+    CordonPolicy, DrainBlocker, Evacuation, EvacuationSpec, NodeEvacuation, PodTarget, Requester,
+    from_condition_time,
 };
 use k8s_openapi::api::{
     core::v1::{Node, Pod},
@@ -96,6 +97,7 @@ impl Surroundings {
         DrainedPod {
             drain,
             node: pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default(),
+            cordon: CordonPolicy::default(),
             unready: self.unready_of(pod, &selecting),
             asked_beside: self.asked_beside(&selecting),
             attach_failures: &[],

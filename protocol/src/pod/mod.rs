@@ -16,4 +16,5 @@ pub(crate) use self::{
     budget::holding,
     budget_state::sync_failure,
     owner::{controller, daemon_set, is_managed, is_mirror, is_own_daemon_set},
+    pin::tolerates_cordon,
 };

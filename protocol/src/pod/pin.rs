@@ -27,20 +27,26 @@ const OF_ANY_NODE: [&str; 4] = ["Job", "ReplicaSet", "ReplicationController", "S
 /// Returns the controller of a pod that it pins to the pod's node, and lets tolerate the cordon. Kinds that
 /// place their pods on any node are left out.
 pub(super) fn pinning(pod: &Pod) -> Option<&OwnerReference> {
-    let is_pinned =
-        |spec: &PodSpec| is_pinned(spec) && spec.tolerations.iter().flatten().any(tolerates_cordon);
     let owner = controller(pod).filter(|owner| !OF_ANY_NODE.contains(&owner.kind.as_str()))?;
-    pod.spec.as_ref().is_some_and(is_pinned).then_some(owner)
+    pod.spec.as_ref().is_some_and(|spec| is_pinned(spec) && has_toleration(spec)).then_some(owner)
 }
 
-/// Drops the affinity and the tolerations of a pod. Of one that a controller of another kind pins to its
-/// node, as a DaemonSet does, as much stays as shows that.
+/// Returns true for a pod that the scheduler puts on a cordoned node, too. Those of a DaemonSet are.
+pub(crate) fn tolerates_cordon(pod: &Pod) -> bool {
+    is_of_daemon_set(pod) || pod.spec.as_ref().is_some_and(has_toleration)
+}
+
+/// Drops the affinity and the tolerations of a pod. As much stays as shows that it tolerates the cordon, and
+/// that a controller of another kind pins it to its node, as a DaemonSet does. Pods of a DaemonSet, of which
+/// each node has many, need neither.
 pub fn keep_pin(pod: &mut Pod) {
-    let owner = pinning(pod).filter(|owner| owner.kind != "DaemonSet");
+    let is_of_daemon_set = is_of_daemon_set(pod);
+    let owner = pinning(pod).filter(|_| !is_of_daemon_set);
     let node = owner.and_then(|_| pod.spec.as_ref()?.node_name.clone());
     let Some(spec) = &mut pod.spec else { return };
-    spec.affinity = node.clone().map(pin);
-    spec.tolerations = node.map(|_| {
+    let tolerates = !is_of_daemon_set && has_toleration(spec);
+    spec.affinity = node.map(pin);
+    spec.tolerations = tolerates.then(|| {
         let cordon = Toleration {
             key: Some(UNSCHEDULABLE.to_owned()),
             operator: Some("Exists".to_owned()),
@@ -71,8 +77,16 @@ fn is_pinned(spec: &PodSpec) -> bool {
     })
 }
 
+fn is_of_daemon_set(pod: &Pod) -> bool {
+    controller(pod).is_some_and(|owner| owner.kind == "DaemonSet")
+}
+
+fn has_toleration(spec: &PodSpec) -> bool {
+    spec.tolerations.iter().flatten().any(is_of_cordon)
+}
+
 /// Returns true for a toleration that lets a pod be scheduled on a cordoned node.
-fn tolerates_cordon(toleration: &Toleration) -> bool {
+fn is_of_cordon(toleration: &Toleration) -> bool {
     let key = toleration.key.as_deref().unwrap_or_default();
     let value = toleration.value.as_deref().unwrap_or_default();
     let matches = match toleration.operator.as_deref().unwrap_or_default() {
@@ -168,16 +182,20 @@ mod tests {
             ("of a ReplicaSet", pod("ReplicaSet", &own(), &cordon), false),
             ("of a ReplicationController", pod("ReplicationController", &own(), &cordon), false),
             ("of a Job", pod("Job", &own(), &cordon), false),
+            ("of a kind DaemonSet", pod("DaemonSet", &own(), &cordon), true),
             ("of a kind DaemonSet, without a pin", pod("DaemonSet", &[], &json!({})), true),
         ];
         for (what, mut pod, expected) in table {
             assert_eq!(daemon_set(&pod).is_some(), expected, "{what}");
+            let tolerates = tolerates_cordon(&pod);
             keep_pin(&mut pod);
             assert_eq!(daemon_set(&pod).is_some(), expected, "{what}: of what is kept");
+            assert_eq!(tolerates_cordon(&pod), tolerates, "{what}: of what is kept");
             let spec = pod.spec.as_ref().unwrap();
-            let kept = spec.affinity.is_some() && spec.tolerations.is_some();
-            let dropped = spec.affinity.is_none() && spec.tolerations.is_none();
-            assert!(if expected && !what.contains("without a pin") { kept } else { dropped }, "{what}");
+            let known = what.contains("of a kind DaemonSet");
+            assert_eq!(spec.affinity.is_some(), expected && !known, "{what}");
+            let kept = spec.tolerations.as_ref().map_or(0, Vec::len);
+            assert_eq!(kept, usize::from(tolerates && !known), "{what}");
         }
     }
 }

@@ -141,10 +141,11 @@ mod tests {
                     "state": state, "lastState": last, "resources": {"limits": {"cpu": "1"}}})
             })
             .collect();
+        let tolerations: Vec<_> = (0..count).map(|_| json!({"operator": "Exists"})).collect();
         let annotations = json!({"acme.io/big": "x".repeat(200_000)});
         serde_json::from_value(json!({
             "metadata": {"namespace": "ns", "name": "p", "annotations": annotations},
-            "spec": {"containers": containers, "volumes": volumes},
+            "spec": {"containers": containers, "volumes": volumes, "tolerations": tolerations},
             "status": {"phase": "Running", "containerStatuses": statuses},
         }))
         .unwrap()
@@ -160,6 +161,7 @@ mod tests {
             assert_eq!(status[0].last_state.as_ref().unwrap().terminated.as_ref().unwrap().exit_code, 3);
             let spec = pod.spec.as_ref().unwrap();
             assert_eq!((spec.containers.len(), spec.volumes.as_ref().unwrap().len()), (0, 1));
+            assert_eq!(spec.tolerations.as_ref().unwrap().len(), 1);
             serde_json::to_string(&pod).unwrap().len()
         };
         assert_eq!(size(100), size(2000));

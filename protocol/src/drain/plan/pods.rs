@@ -30,6 +30,7 @@ use crate::{
 pub(super) struct NodePods<'w, 'a> {
     pub(super) node: String,
     drain: Option<String>,
+    cordon: CordonPolicy,
     /// The first characters of the UIDs of all pods on the node: see [`record_of`].
     there: BTreeSet<&'a str>,
     /// Those of them that terminate for too long to be waited for.
@@ -77,6 +78,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
         Self {
             node: node.name.clone(),
             drain: drain.metadata.name.clone(),
+            cordon: drain.spec.cordon.unwrap_or_default(),
             there: there.iter().filter_map(|seen| record_of(seen.pod)).collect(),
             skipped,
             pods,
@@ -254,6 +256,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
         let pods = self.pods.iter().map(|Member { seen, standing, .. }| DrainedPod {
             drain: self.drain.as_deref(),
             node: seen.node,
+            cordon: self.cordon,
             pod: seen.pod,
             standing: standing.clone(),
             budgets: seen.budgets.clone(),

@@ -151,6 +151,7 @@ pub(super) fn drained<'a>(pod: &'a Pod, standing: Standing<'a>) -> DrainedPod<'a
     DrainedPod {
         drain: Some("n"),
         node: "n",
+        cordon: CordonPolicy::BeforeAsking,
         pod,
         standing,
         budgets: Vec::new(),

@@ -24,7 +24,7 @@ mod text;
 mod volume;
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{DrainBlocker, Evacuation, LeftAlonePod};
+use evacuation_api::{CordonPolicy, DrainBlocker, Evacuation, LeftAlonePod};
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 
 use self::hold::Hold;
@@ -55,6 +55,8 @@ pub struct DrainedPod<'a> {
     pub drain: Option<&'a str>,
     /// The name of its node.
     pub node: &'a str,
+    /// The drain's policy for the cordon of the node.
+    pub cordon: CordonPolicy,
     /// The pod.
     pub pod: &'a Pod,
     /// The progress of the drain with it.

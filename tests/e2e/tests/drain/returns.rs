@@ -2,14 +2,15 @@
 
 use anyhow::Context;
 use controlplane::eventually;
-use evacuation_api::{DrainBlocker, DrainBlockerReason, DrainVerdict};
+use evacuation_api::{DrainBlocker, DrainBlockerReason, DrainVerdict, RESPONDERS_ANNOTATION};
+use evacuation_client::Answer;
 use evacuation_e2e::{
     scene::{Bystander, PATIENCE},
     workload,
 };
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kube::api::ListParams;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::nodes::{Stage, entry};
 
@@ -22,45 +23,93 @@ use crate::nodes::{Stage, entry};
 async fn a_pod_that_comes_back_is_evicted_in_rounds_until_its_way_out_is_taken() {
     let stage = Stage::new("returns", 1).await;
     let bystander = Bystander::new(&stage.scene).await;
-    let deployment = json!({
-        "metadata": {"name": "op"},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": "op"}},
-            "template": {
-                "metadata": {"labels": {"app": "op"}, "annotations": {"controlplane.test/gone-after": "100ms"}},
-                "spec": {
-                    "nodeSelector": {"pool": stage.scene.namespace()},
-                    "tolerations": [{"operator": "Exists"}],
-                    "containers": [{"name": "app", "image": "app"}],
-                },
-            },
-        },
-    });
-    stage.scene.create::<Deployment>(deployment).await;
+    let mut op = op();
+    let spec = &mut op["spec"]["template"]["spec"];
+    spec["nodeSelector"] = json!({"pool": stage.scene.namespace()});
+    spec["tolerations"] = json!([{"operator": "Exists"}]);
+    stage.scene.create::<Deployment>(op).await;
+    comes_back(&stage, "ReplicaSet/op-", "they tolerate the cordon (spec.tolerations)").await;
+    bystander.drains(&stage.scene).await;
+    let asked = are_asked_in_rounds(&stage).await;
+    stage.change("d", json!({"pods": {"late": "Skip"}})).await;
+    are_left_alone(&stage, asked).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_whose_owner_names_the_node_is_evicted_in_rounds_until_its_way_out_is_taken() {
+    let stage = Stage::new("named", 1).await;
+    let mut op = op();
+    op["spec"]["template"]["spec"]["nodeName"] = json!(stage.nodes[0]);
+    stage.scene.create::<Deployment>(op).await;
+    comes_back(&stage, "ReplicaSet/op-", NAMED).await;
+    let asked = are_asked_in_rounds(&stage).await;
+    stage.change("d", json!({"pods": {"late": "Skip"}})).await;
+    are_left_alone(&stage, asked).await;
+}
+
+/// A StatefulSet makes a pod after its predecessor is gone. So a pod whose app is silent keeps the node from
+/// being drained in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_comes_back_under_its_name_is_evicted_in_rounds_until_its_way_out_is_taken() {
+    let stage = Stage::new("samename", 1).await;
+    let responders = json!([{"name": "self", "timeoutSeconds": 600}]).to_string();
+    let quick = json!({"controlplane.test/gone-after": "100ms", RESPONDERS_ANNOTATION: responders});
+    let silent = stage.deployment("silent", 1, quick).await.remove(0);
+    let mut op = op();
+    op["spec"]["serviceName"] = json!("op");
+    op["spec"]["template"]["spec"]["nodeName"] = json!(stage.nodes[0]);
+    stage.scene.create::<StatefulSet>(op).await;
+    comes_back(&stage, "StatefulSet/op", NAMED).await;
+    let asked = are_asked_in_rounds(&stage).await;
+    stage.change("d", json!({"pods": {"late": "Skip"}})).await;
+    let _app = stage.scene.app(&silent, |_| async { Answer::accept() }).await;
+    are_left_alone(&stage, asked + 1).await;
+}
+
+/// The cause of pods that tolerate no cordon.
+const NAMED: &str = "the owner, or a scheduler of its own, names the node (spec.nodeName)";
+
+/// A workload of one pod.
+fn op() -> Value {
+    workload("op", 1, &json!({"controlplane.test/gone-after": "100ms"}))
+}
+
+/// Drains the node of the app `op`, whose pod comes back, until the drain is stuck. It must name the owner,
+/// the cause and the way out.
+async fn comes_back(stage: &Stage, owner: &str, cause: &str) {
     stage.scene.ready_pods("op", 1, &[]).await;
     stage.drain("d", &[0], json!({})).await;
-    let comes_back = DrainBlockerReason::ComesBack.as_str();
+    let comes_back =
+        |blocker: &&DrainBlocker| blocker.reason == DrainBlockerReason::ComesBack.as_str() && blocker.stuck;
     let status = stage
-        .until("d", "the drain is stuck", |status| {
-            status.blockers.iter().any(|blocker| blocker.reason == comes_back && blocker.stuck)
-        })
+        .until("d", "the drain is stuck", |status| status.blockers.iter().any(|it| comes_back(&it)))
         .await;
     assert_eq!(status.verdict, Some(DrainVerdict::Stuck), "{status:?}");
-    bystander.drains(&stage.scene).await;
-    let said = &status.blockers[0].message;
-    assert!(said.contains(&format!("kubectl evacuate set {} --skip-late-pods", stage.name("d"))), "{said}");
-    let asked = stage.scene.evacuations().list(&ListParams::default()).await.unwrap().items.len();
+    let blocker = status.blockers.iter().find(comes_back).unwrap();
+    assert!(blocker.object.as_deref().unwrap().starts_with(owner), "{blocker:?}");
+    let way_out = format!("kubectl evacuate set {} --skip-late-pods", stage.name("d"));
+    for words in [cause, &way_out] {
+        assert!(blocker.message.contains(words), "{words:?} is not in {blocker:?}");
+    }
+}
+
+/// Returns the number of pods of the app `op` that were asked, at most one in each round, when they are gone.
+async fn are_asked_in_rounds(stage: &Stage) -> i32 {
+    let all = stage.scene.evacuations().list(&ListParams::default()).await.unwrap().items;
+    let asked = all.iter().filter(|one| one.spec.target.pod.name.starts_with("op-")).count();
     let now = stage.drains().get(&stage.name("d")).await.unwrap().status.unwrap();
     let returned = &entry(&now, &stage.nodes[0]).returned;
     let rounds = usize::try_from(returned[0].rounds).unwrap();
     assert!(returned.len() == 1 && rounds >= 3 && asked <= rounds + 1, "{asked}: {returned:?}");
     let asked = i32::try_from(asked).unwrap();
     stage.until("d", "the pods that were asked are gone", |status| status.pods.gone >= asked).await;
+    asked
+}
 
-    stage.change("d", json!({"pods": {"late": "Skip"}})).await;
+/// Waits until the drain ends, with that many pods gone at least, and the pod of the app `op` stays.
+async fn are_left_alone(stage: &Stage, gone: i32) {
     let status = stage.drained("d").await;
-    assert!(status.pods.gone >= asked, "{status:?}");
+    assert!(status.pods.gone >= gone, "{status:?}");
     stage.scene.ready_pods("op", 1, &[]).await;
 }
 
