@@ -9,6 +9,7 @@
 
 mod check;
 mod commands;
+mod follow;
 
 use evacuation_e2e::{PlatformOptions, Pool, Scene};
 
