@@ -145,6 +145,10 @@ words! {
         ReplacementCrashing,
         /// Another pod of the budget has not been ready for a minute.
         ReplacementUnready,
+        /// Another pod of the budget terminates and does not end, so that none takes its place.
+        ReplacementTerminating,
+        /// The budget expects a pod that nobody creates.
+        ReplacementMissing,
         /// A responder asked for time.
         Delayed,
         /// A responder was asked and has not answered.

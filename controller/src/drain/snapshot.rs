@@ -188,7 +188,7 @@ fn allows_none(budget: &PodDisruptionBudget) -> bool {
     allowed.unwrap_or_default() <= 0
 }
 
-/// The pods of those budgets that are not ready and not terminating.
+/// The pods of those budgets that they do not count as healthy.
 fn unready_of(
     index: &Index,
     budgets: &[Arc<PodDisruptionBudget>],

@@ -36,6 +36,8 @@ pub struct Surroundings {
     pods: Vec<Pod>,
     /// UIDs of the pods that were asked and may have stopped their work.
     pub asked: BTreeSet<String>,
+    /// Namespaces whose pods were not read.
+    pub unread: BTreeSet<String>,
 }
 
 /// A budget, with its selector in a form that is cheap to compare.
@@ -72,14 +74,14 @@ impl Surroundings {
     /// was asked. Of these only the unready ones count, and those that are recorded as asked later.
     pub fn new(budgets: Vec<PodDisruptionBudget>, pods: Vec<Pod>) -> Self {
         let budgets = budgets.into_iter().map(|budget| KnownBudget::of(budget, &pods)).collect();
-        Self { budgets, pods, asked: BTreeSet::new() }
+        Self { budgets, pods, ..Self::default() }
     }
 
-    /// Returns true for a pod that is neither ready nor terminating, and has not ended: a replacement that
-    /// others can wait for.
+    /// Returns true for a pod that budgets do not count as healthy, and for whose readiness or end others can
+    /// wait: it is not ready and has not ended, or it terminates.
     pub fn is_unready(pod: &Pod) -> bool {
         let live = LivePod::of(pod);
-        !live.ready && live.terminating_until.is_none() && live.phase != PodPhase::Terminal
+        live.terminating_until.is_some() || (!live.ready && live.phase != PodPhase::Terminal)
     }
 
     /// Returns the pod as a drain that is that far with it sees it.
@@ -130,10 +132,13 @@ impl Surroundings {
         asked.filter_map(|pod| pod.metadata.name.as_deref()).min()
     }
 
-    /// Returns the unready pods that the same budget selects, or that have the same controller. None for a
-    /// pod of several budgets, or of none: it waits for no other pod.
-    fn unready_of(&self, pod: &Pod, budgets: &[&KnownBudget]) -> Vec<&Pod> {
-        let [known] = budgets else { return Vec::new() };
+    /// Returns the unready pods that the same budget selects, or that have the same controller. `None` if
+    /// they were not read, and for a pod of several budgets, or of none: it waits for no other pod.
+    fn unready_of(&self, pod: &Pod, budgets: &[&KnownBudget]) -> Option<Vec<&Pod>> {
+        let [known] = budgets else { return None };
+        if pod.metadata.namespace.as_ref().is_some_and(|namespace| self.unread.contains(namespace)) {
+            return None;
+        }
         let uid = owner(pod);
         let related = |place: usize, other: &Pod| {
             known.unready.binary_search(&place).is_ok()
@@ -142,7 +147,7 @@ impl Surroundings {
         let others = self.pods.iter().enumerate();
         let unready =
             others.filter(|(place, other)| other.metadata.uid != pod.metadata.uid && related(*place, other));
-        unready.map(|(_, other)| other).collect()
+        Some(unready.map(|(_, other)| other).collect())
     }
 }
 

@@ -97,6 +97,8 @@ pub(super) struct Found {
     pods: Vec<Pod>,
     budgets: Vec<PodDisruptionBudget>,
     unready: Vec<Pod>,
+    /// Namespaces whose unready pods were left out.
+    unread: BTreeSet<String>,
     missing_daemon_sets: BTreeSet<String>,
     /// Lists that were too large.
     left_out: Vec<String>,
@@ -106,10 +108,12 @@ impl Found {
     /// Returns the sight of a plan, and the lists that were left out. It compares each selector with each
     /// unready pod, which takes time.
     pub(super) fn into_sight(self) -> (DrainSight, Vec<String>) {
+        let mut surroundings = Surroundings::new(self.budgets, self.unready);
+        surroundings.unread = self.unread;
         let sight = DrainSight {
             nodes: self.nodes,
             pods: self.pods,
-            surroundings: Surroundings::new(self.budgets, self.unready),
+            surroundings,
             missing_daemon_sets: self.missing_daemon_sets,
         };
         (sight, self.left_out)
@@ -159,16 +163,20 @@ impl<'a> Reading<'a> {
         }
         let budgets = kept;
         let guarded: BTreeSet<_> = budgets.iter().filter_map(|b| b.metadata.namespace.clone()).collect();
-        let unready = stream::iter(guarded).map(|namespace| self.unready_of(namespace)).buffered(READS);
-        let mut kept = Vec::new();
-        for list in unready.collect::<Vec<_>>().await {
+        let unready = stream::iter(guarded.clone()).map(|namespace| self.unready_of(namespace));
+        let (mut kept, mut unread) = (Vec::new(), BTreeSet::new());
+        for (namespace, list) in guarded.into_iter().zip(unready.buffered(READS).collect::<Vec<_>>().await) {
+            let read = left_out.len();
             kept.extend(or_left_out(list, &mut left_out)?);
+            if left_out.len() > read {
+                unread.insert(namespace);
+            }
         }
         let unready = kept;
         let daemon_sets: BTreeSet<String> = pods.iter().filter_map(daemon_set_key).collect();
         let missing = stream::iter(daemon_sets).map(|key| self.missing(key)).buffered(READS);
         let missing_daemon_sets = missing.try_collect::<Vec<_>>().await?.into_iter().flatten().collect();
-        Ok(Found { nodes, pods, budgets, unready, missing_daemon_sets, left_out })
+        Ok(Found { nodes, pods, budgets, unready, unread, missing_daemon_sets, left_out })
     }
 
     async fn nodes(&self, wanted: &NodeSelection) -> Result<Vec<Node>, SightError> {

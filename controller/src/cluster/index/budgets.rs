@@ -6,7 +6,7 @@ use std::{
 };
 
 use evacuation_protocol::{
-    BudgetState, LivePod, PackedSelector, PodPhase, may_have_stopped, project_budget, room,
+    BudgetState, LivePod, PackedSelector, PodPhase, Surroundings, may_have_stopped, project_budget, room,
 };
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 
@@ -69,15 +69,11 @@ impl Index {
         self.budgets.namespace(namespace).map(|(_, budget)| budget)
     }
 
-    /// The pods that a budget selects and that are neither ready nor terminating nor completed.
+    /// The pods that a budget selects and does not count as healthy.
     pub(crate) fn unready_of(&self, budget: &ObjectKey) -> Vec<Arc<Pod>> {
         let Some(Some(selector)) = self.selectors.get(budget) else { return Vec::new() };
-        let waits = |pod: &Pod| {
-            let view = LivePod::of(pod);
-            !view.ready && view.terminating_until.is_none() && view.phase != PodPhase::Terminal
-        };
         let pods = self.pods_in(&budget.namespace);
-        pods.filter(|pod| selector.selects(labels(pod)) && waits(pod)).cloned().collect()
+        pods.filter(|pod| selector.selects(labels(pod)) && Surroundings::is_unready(pod)).cloned().collect()
     }
 
     /// Returns true when a budget selects a pod, as it is or was.

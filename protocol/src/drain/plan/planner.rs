@@ -237,7 +237,7 @@ impl<'d, 'w, 'a> Planner<'d, 'w, 'a> {
         let before = self.drain.status.iter().flat_map(|status| &status.blockers).cloned();
         let before: Vec<DrainBlocker> = before.collect();
         for judgement in &mut judgements {
-            judgement.keep_since(&before);
+            judgement.keep_since(&before, self.now);
         }
         judgements
     }

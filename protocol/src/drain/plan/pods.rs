@@ -260,7 +260,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
             pod: seen.pod,
             standing: standing.clone(),
             budgets: seen.budgets.clone(),
-            unready: seen.unready.clone(),
+            unready: Some(seen.unready.clone()),
             asked_beside: seen.asked_beside,
             attach_failures,
             node_silent_since: seen.node_silent_since,

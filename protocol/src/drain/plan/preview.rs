@@ -118,7 +118,7 @@ fn judge_going(
     node: Option<&Node>,
     now: DateTime<Utc>,
 ) -> Vec<PodJudgement> {
-    let waiting = PodJudgement { count: PodCount::Waiting, blocker: None, expected: None, changes_at: None };
+    let waiting = PodJudgement::of(PodCount::Waiting);
     let asked = picked.evacuate.iter().map(|pod| match around.obstacle(pod, node, now) {
         Some(blocker) => PodJudgement { count: PodCount::Blocked, blocker: Some(blocker), ..waiting.clone() },
         None => waiting.clone(),

@@ -67,6 +67,12 @@ pub(super) fn ask(pod: &Pod) -> String {
     format!("kubectl create evacuation {}", object(&pod.metadata))
 }
 
+/// Returns the command that shows what holds the pod of that name, in the namespace of another one.
+pub(super) fn why(name: &str, neighbour: &ObjectMeta) -> String {
+    let namespace = neighbour.namespace.as_deref().unwrap_or_default();
+    format!("kubectl evacuate why {} -n {namespace}", text::quote(name))
+}
+
 /// Returns the command that deletes a pod.
 pub(super) fn delete(pod: &Pod) -> String {
     format!("kubectl delete pod {}", object(&pod.metadata))

@@ -49,6 +49,11 @@ pub(super) fn terminating() -> Value {
     json!({"metadata": {"deletionTimestamp": time(100)}})
 }
 
+/// Another pod of the budget, which terminates, with the end of its grace period.
+pub(super) fn terminating_until(name: &str, end: i64) -> Pod {
+    pod(json!({"metadata": {"name": name, "uid": name, "deletionTimestamp": time(end)}}))
+}
+
 /// A replacement that starts.
 pub(super) fn starting(name: &str) -> Pod {
     pod(json!({"metadata": {"name": name, "uid": name}, "status": {"phase": "Pending", "conditions": []}}))
@@ -155,7 +160,7 @@ pub(super) fn drained<'a>(pod: &'a Pod, standing: Standing<'a>) -> DrainedPod<'a
         pod,
         standing,
         budgets: Vec::new(),
-        unready: Vec::new(),
+        unready: Some(Vec::new()),
         asked_beside: None,
         attach_failures: &[],
         node_silent_since: None,
@@ -186,7 +191,7 @@ pub(super) fn attached_elsewhere(uid: &str) -> AttachFailure {
     AttachFailure { pod_uid: uid.to_owned(), message, since: at(0) }
 }
 
-/// Judges at 1000 a pod whose eviction its budgets hold back.
+/// Judges at 1000 a pod whose eviction its budgets hold back. Other pods were not read if none is given.
 pub(super) fn held(
     pod: &Pod,
     e: &Evacuation,
@@ -196,7 +201,7 @@ pub(super) fn held(
     let failures = [attached_elsewhere("volume")];
     let mut pod = drained(pod, Standing::Asked(e));
     pod.budgets = budgets.iter().collect();
-    pod.unready = unready.iter().collect();
+    pod.unready = (!unready.is_empty()).then(|| unready.iter().collect());
     pod.attach_failures = &failures;
     judge(&pod, at(1000))
 }

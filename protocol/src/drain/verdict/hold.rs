@@ -14,6 +14,8 @@ pub(super) struct Hold {
     pub(super) since: DateTime<Utc>,
     pub(super) expected: Option<DateTime<Utc>>,
     pub(super) changes_at: Option<DateTime<Utc>>,
+    /// See [`PodJudgement::keep_since`](super::PodJudgement::keep_since).
+    pub(super) lasts: bool,
     cause: String,
     way_out: String,
 }
@@ -34,6 +36,7 @@ impl Hold {
             since,
             expected: None,
             changes_at: None,
+            lasts: false,
             cause,
             way_out: way_out.into(),
         }
@@ -55,26 +58,32 @@ impl Hold {
         self.stuck_from(time, now)
     }
 
+    /// Marks it as one whose cause leaves no time in an object: a drain, which remembers it, counts from when
+    /// it first sees the cause. All others count from `since`, which can be earlier.
+    pub(super) fn stuck_when_it_is_seen_to_last(self, now: DateTime<Utc>) -> Self {
+        Self { lasts: true, ..self.stuck_when_it_lasts(now) }
+    }
+
     /// Marks it as one that the pod's own end ends, if the pod ends by itself.
     pub(super) fn until_it_ends(self, pod: &DrainedPod<'_>) -> Self {
-        if !self.stuck || !pod.ends_by_itself() {
+        if !(self.stuck || self.lasts) || !pod.ends_by_itself() {
             return self;
         }
         let way_out =
             format!("nothing is needed if the pod ends by itself, as those of a Job; or {}", self.way_out);
-        Self { stuck: false, changes_at: None, way_out, ..self }
+        Self { stuck: false, lasts: false, changes_at: None, way_out, ..self }
     }
 
     /// Marks it as one that the deletion behind the request ends at its first try after that time.
     pub(super) fn until_it_passes(self, time: DateTime<Utc>, way_out: String, now: DateTime<Utc>) -> Self {
-        Self { stuck: false, changes_at: (now < time).then_some(time), way_out, ..self }
+        Self { stuck: false, lasts: false, changes_at: (now < time).then_some(time), way_out, ..self }
     }
 
     /// Marks it as one that a deadline ends at that time by deleting the pod.
     pub(super) fn until_deleted(self, time: DateTime<Utc>) -> Self {
         let way_out =
             format!("nothing is needed, because its deadline deletes the pod at {}", text::time(time));
-        Self { stuck: false, expected: Some(time), changes_at: Some(time), way_out, ..self }
+        Self { stuck: false, lasts: false, expected: Some(time), changes_at: Some(time), way_out, ..self }
     }
 
     pub(super) fn expected(self, expected: Option<DateTime<Utc>>) -> Self {

@@ -2,13 +2,14 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::DrainBlockerReason;
+use k8s_openapi::api::core::v1::Pod;
 
 use super::{DrainedPod, Hold, PodCount, PodJudgement, command, text};
 use crate::time::after;
 
 /// Time for which a pod may terminate after its grace period before it counts as held, in seconds. The
 /// kubelet needs a moment after the containers have stopped.
-const MARGIN_SECONDS: i64 = 30;
+pub(super) const MARGIN_SECONDS: i64 = 30;
 /// Time after the end of its grace period at which a pod counts as stuck when nothing names the cause, in
 /// seconds.
 const UNEXPLAINED_SECONDS: i64 = 300;
@@ -42,6 +43,29 @@ pub(super) fn judge(pod: &DrainedPod<'_>, end: DateTime<Utc>, now: DateTime<Utc>
             .stuck_from(after(end, UNEXPLAINED_SECONDS), now)
     };
     PodJudgement::held(PodCount::Evicting, pod, hold)
+}
+
+/// Returns the way out for another pod that terminates and does not end, on a node that does not report if
+/// that is named.
+pub(super) fn way_out(other: &Pod, dead_node: Option<&str>) -> String {
+    if !other.metadata.finalizers.as_deref().unwrap_or_default().is_empty() {
+        return format!(
+            "repair the controller that removes the finalizers of that pod; or remove them all, and what they \
+             guard is not cleaned up: {}",
+            command::remove_finalizers(other)
+        );
+    }
+    match dead_node {
+        Some(node) => format!(
+            "repair the node; or, once it is certain that the node is off, have its pods removed: {}",
+            command::out_of_service(node)
+        ),
+        None => format!(
+            "look at the events of that pod and at the kubelet of its node; or, once its containers have \
+             stopped, run {}",
+            command::force(other)
+        ),
+    }
 }
 
 /// Judges a pod that the kubelet of its node ends, because the node shuts down.

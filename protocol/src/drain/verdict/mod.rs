@@ -40,7 +40,7 @@ pub use self::{
     volume::{AttachFailure, volume_in},
 };
 use super::DrainRefusal;
-use crate::time::{sooner, stamp};
+use crate::time::{after, sooner, stamp};
 
 /// Time after which a failure that the cluster retries by itself counts as stuck, in seconds.
 pub const STUCK_AFTER_SECONDS: i64 = 60;
@@ -63,10 +63,11 @@ pub struct DrainedPod<'a> {
     pub standing: Standing<'a>,
     /// Every budget that selects it.
     pub budgets: Vec<&'a PodDisruptionBudget>,
-    /// Pods that the same budgets select, or that have the same controller, and that are neither ready nor
-    /// terminating: the replacements that it waits for. The pod itself and pods that have ended do not count.
-    /// They are read for a pod of one budget only.
-    pub unready: Vec<&'a Pod>,
+    /// Pods that the same budgets select, or that have the same controller, and that are not ready or
+    /// terminate: it waits until they are ready, or until others take their place. The pod itself and pods
+    /// that have ended do not count.
+    /// `None` where they were not read, as for a pod of several budgets.
+    pub unready: Option<Vec<&'a Pod>>,
     /// Name of another pod of its budgets that was asked and may have stopped its work.
     pub asked_beside: Option<&'a str>,
     /// Volumes that cannot be attached, of pods in `unready` and others.
@@ -139,6 +140,9 @@ pub struct PodJudgement {
     pub expected: Option<DateTime<Utc>>,
     /// The time at which the judgement changes even if no object changes.
     pub changes_at: Option<DateTime<Utc>>,
+    /// True while only the status remembers since when the cause holds the pod, and it is stuck once that has
+    /// lasted.
+    pub(super) lasts: bool,
 }
 
 /// Judges one pod.
@@ -182,8 +186,8 @@ impl DrainedPod<'_> {
 }
 
 impl PodJudgement {
-    fn of(count: PodCount) -> Self {
-        Self { count, blocker: None, expected: None, changes_at: None }
+    pub(super) fn of(count: PodCount) -> Self {
+        Self { count, blocker: None, expected: None, changes_at: None, lasts: false }
     }
 
     fn expected(self, expected: Option<DateTime<Utc>>) -> Self {
@@ -212,20 +216,27 @@ impl PodJudgement {
             since: stamp(hold.since),
             message,
         };
-        Self { count, blocker: Some(blocker), expected: hold.expected, changes_at: hold.changes_at }
+        let Hold { expected, changes_at, lasts, .. } = hold;
+        Self { count, blocker: Some(blocker), expected, changes_at, lasts }
     }
 
     /// Takes over the time of the same blocker from an earlier status, where that is older.
     ///
     /// Some causes, such as the pod rules, leave no time in an object. Their time is that of the first
     /// judgement, which only the status remembers.
-    pub fn keep_since(&mut self, before: &[DrainBlocker]) {
+    pub fn keep_since(&mut self, before: &[DrainBlocker], now: DateTime<Utc>) {
         let Some(blocker) = &mut self.blocker else { return };
         let same = |old: &&DrainBlocker| {
             (&old.node, &old.pod, &old.reason) == (&blocker.node, &blocker.pod, &blocker.reason)
         };
-        if let Some(old) = before.iter().find(same) {
-            blocker.since = blocker.since.min(old.since);
+        let old = before.iter().find(same).map(|old| old.since);
+        if self.lasts {
+            blocker.since = old.unwrap_or_else(|| stamp(now));
+            let lasts = after(blocker.since.0, STUCK_AFTER_SECONDS);
+            blocker.stuck = lasts <= now;
+            self.changes_at = (now < lasts).then_some(lasts);
+        } else if let Some(old) = old {
+            blocker.since = blocker.since.min(old);
         }
     }
 }

@@ -1,23 +1,19 @@
 //! Replacements that a budget waits for, and their failures.
 
-use chrono::{DateTime, Utc};
-use evacuation_api::{DrainBlockerReason, from_condition_time};
-use k8s_openapi::api::{
-    core::v1::{Pod, PodCondition},
-    policy::v1::PodDisruptionBudget,
-};
+mod failure;
 
-use super::{AttachFailure, DrainedPod, Hold, STUCK_AFTER_SECONDS, asked::Ask, command, text};
+use chrono::{DateTime, Utc};
+use evacuation_api::from_condition_time;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+
+pub(super) use self::failure::Failure;
+use self::failure::{terminating, unready};
+use super::{DrainedPod, STUCK_AFTER_SECONDS, leaving};
 use crate::{
-    pod::{LivePod, PodPhase},
+    drain::surroundings::Surroundings,
+    pod::LivePod,
     time::{after, sooner},
 };
-
-/// Reasons of a waiting container whose image is missing, as the kubelet writes them.
-const IMAGE_REASONS: &[&str] = &["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"];
-/// Reasons of a waiting container that does not start or crashes.
-const CRASH_REASONS: &[&str] =
-    &["CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"];
 
 /// The unready pods that can make room in a budget.
 pub(super) struct Replacements<'a> {
@@ -27,6 +23,8 @@ pub(super) struct Replacements<'a> {
     pub(super) worst: Option<Failure<'a>>,
     /// The time at which the first of the hopeful pods is given up.
     pub(super) hope_ends: Option<DateTime<Utc>>,
+    /// The number of pods that the budget expects, and that nobody creates, as far as one can see.
+    pub(super) missing: i32,
 }
 
 impl Replacements<'_> {
@@ -36,22 +34,28 @@ impl Replacements<'_> {
     }
 }
 
-/// A replacement that does not become ready by itself.
-pub(super) struct Failure<'a> {
-    pod: &'a Pod,
-    reason: DrainBlockerReason,
-    /// The object that must change: the pod, if it is not another one.
-    object: Option<String>,
-    since: Option<DateTime<Utc>>,
-    what: String,
+impl<'a> Replacements<'a> {
+    fn hope(&mut self, ends: Option<DateTime<Utc>>) {
+        self.hopeful = self.hopeful.saturating_add(1);
+        self.hope_ends = sooner(self.hope_ends, ends);
+    }
+
+    fn fail(&mut self, failure: Failure<'a>) {
+        if self.worst.as_ref().is_none_or(|worst| failure.order() < worst.order()) {
+            self.worst = Some(failure);
+        }
+    }
 }
 
 /// Sorts the unready pods around a pod, without itself and without those that have ended. The failure to name
-/// does not depend on their order.
+/// does not depend on their order. `expected` is the number of pods that the budget expects and does not
+/// count as healthy, without the pod itself.
 ///
 /// A pod that has not been ready for [`STUCK_AFTER_SECONDS`] gives no hope, whatever the reason: it may have
-/// accepted to go and stopped its work, or its node may be dead.
-pub(super) fn sort<'a>(pod: &DrainedPod<'a>, now: DateTime<Utc>) -> Replacements<'a> {
+/// accepted to go and stopped its work, or its node may be dead. One that terminates counts only where the
+/// others are fewer than the budget expects: another one takes its place when it is gone, as in a
+/// StatefulSet.
+pub(super) fn sort<'a>(pod: &DrainedPod<'a>, expected: i32, now: DateTime<Utc>) -> Replacements<'a> {
     let itself = |other: &Pod| {
         let key = |pod: &Pod| {
             let metadata = &pod.metadata;
@@ -59,177 +63,40 @@ pub(super) fn sort<'a>(pod: &DrainedPod<'a>, now: DateTime<Utc>) -> Replacements
         };
         key(other) == key(pod.pod)
     };
-    let counts = |other: &&Pod| {
-        !itself(other)
-            && other.metadata.deletion_timestamp.is_none()
-            && LivePod::of(other).phase != PodPhase::Terminal
+    let counts = |other: &&Pod| !itself(other) && Surroundings::is_unready(other);
+    let Some(others) = &pod.unready else {
+        return Replacements { hopeful: 0, worst: None, hope_ends: None, missing: 0 };
     };
-    let mut replacements = Replacements { hopeful: 0, worst: None, hope_ends: None };
-    for other in pod.unready.iter().copied().filter(counts) {
+    let others = others.iter().copied().filter(counts);
+    let (leaving, others): (Vec<_>, Vec<_>) = others.partition(|other| ends(other).is_some());
+    let replaced = i32::try_from(others.len()).unwrap_or(i32::MAX);
+    let mut replacements =
+        Replacements { hopeful: 0, worst: None, hope_ends: None, missing: expected.saturating_sub(replaced) };
+    for other in others {
         let hope_ends = unready_since(other).map(|since| after(since, STUCK_AFTER_SECONDS));
         let given_up = hope_ends.is_some_and(|end| end <= now);
         let failure = Failure::of(other, pod.attach_failures);
-        let Some(failure) = failure.or_else(|| given_up.then(|| unready(other, pod))) else {
-            replacements.hopeful = replacements.hopeful.saturating_add(1);
-            replacements.hope_ends = sooner(replacements.hope_ends, hope_ends);
-            continue;
-        };
-        if replacements.worst.as_ref().is_none_or(|worst| failure.order() < worst.order()) {
-            replacements.worst = Some(failure);
+        match failure.or_else(|| given_up.then(|| unready(other, pod))) {
+            Some(failure) => replacements.fail(failure),
+            None => replacements.hope(hope_ends),
+        }
+    }
+    for other in leaving {
+        if replacements.missing <= 0 {
+            break;
+        }
+        replacements.missing = replacements.missing.saturating_sub(1);
+        match ends(other) {
+            Some(end) if end <= now => replacements.fail(terminating(other, pod)),
+            end => replacements.hope(end),
         }
     }
     replacements
 }
 
-impl<'a> Failure<'a> {
-    fn of(pod: &'a Pod, attach_failures: &[AttachFailure]) -> Option<Self> {
-        unschedulable(pod).or_else(|| container(pod)).or_else(|| volume(pod, attach_failures))
-    }
-
-    fn order(&self) -> (u8, &str) {
-        let rank = match self.reason {
-            DrainBlockerReason::ReplacementUnschedulable => 0,
-            DrainBlockerReason::ReplacementVolume => 1,
-            DrainBlockerReason::ReplacementImage => 2,
-            DrainBlockerReason::ReplacementCrashing => 3,
-            _ => 4,
-        };
-        (rank, text::name(&self.pod.metadata))
-    }
-
-    /// Returns the hold on a pod whose budget waits for the replacement.
-    pub(super) fn hold(self, ask: &Ask<'_>, budget: &PodDisruptionBudget) -> Hold {
-        let name = text::name(&self.pod.metadata);
-        let budget_name = text::quote(text::name(&budget.metadata));
-        let cause = format!("budget {budget_name} waits for pod {name}, {}", self.what);
-        let mut way_out = match self.reason {
-            DrainBlockerReason::ReplacementUnschedulable => {
-                let capacity = "add capacity or uncordon a node";
-                match command::end(ask.pod) {
-                    Some(end) => format!(
-                        "{capacity}; or, as two drains that wait for each other's replacements show exactly \
-                         this, end this one: {end}"
-                    ),
-                    None => capacity.to_owned(),
-                }
-            }
-            DrainBlockerReason::ReplacementVolume => {
-                "let the pod that uses the volume go, and repair the kubelet and the volume driver of its \
-                 node, which detach the volume; or, once it is certain that the node is off, add the taint \
-                 node.kubernetes.io/out-of-service:NoExecute to it, or delete the VolumeAttachment"
-                    .to_owned()
-            }
-            DrainBlockerReason::ReplacementImage => {
-                "correct the name of the image, or let the nodes pull it".to_owned()
-            }
-            DrainBlockerReason::ReplacementUnready => {
-                let repair = if dead_node(self.pod, ask.pod).is_some() {
-                    let taint = command::out_of_service(ask.pod.node);
-                    format!(
-                        "repair the node; or, once it is certain that the node is off, have its pods removed: \
-                         {taint}"
-                    )
-                } else {
-                    "repair the app or the node of that pod".to_owned()
-                };
-                match command::end(ask.pod) {
-                    Some(end) => format!(
-                        "{repair}; or end the request, so that apps that were asked can take up their work \
-                         again: {end}"
-                    ),
-                    None => repair,
-                }
-            }
-            _ => "repair the app or its configuration".to_owned(),
-        };
-        if !ask.live.ready {
-            way_out.push_str("; or set unhealthyPodEvictionPolicy: AlwaysAllow in the budget: ");
-            way_out.push_str(&command::let_unready_go(budget));
-        }
-        let since = self.since.unwrap_or(ask.now);
-        let object = self.object.unwrap_or_else(|| format!("Pod/{name}"));
-        Hold::new(self.reason, object, since, cause, way_out).stuck_when_it_lasts(ask.now)
-    }
-}
-
-fn unschedulable(pod: &Pod) -> Option<Failure<'_>> {
-    let scheduled = condition(pod, "PodScheduled")?;
-    let fails = scheduled.status == "False" && scheduled.reason.as_deref() == Some("Unschedulable");
-    if !fails || LivePod::of(pod).phase != PodPhase::Pending {
-        return None;
-    }
-    Some(Failure {
-        pod,
-        reason: DrainBlockerReason::ReplacementUnschedulable,
-        object: None,
-        since: since(pod, scheduled),
-        what: format!("which cannot be scheduled{}", text::remark(scheduled.message.as_deref())),
-    })
-}
-
-/// Returns the failure of a container of the pod: first that of an image.
-fn container(pod: &Pod) -> Option<Failure<'_>> {
-    let status = pod.status.as_ref()?;
-    let all = [&status.init_container_statuses, &status.container_statuses];
-    let waiting = || {
-        let containers = all.into_iter().flatten().flatten();
-        containers.filter_map(|c| Some((c.name.as_str(), c.state.as_ref()?.waiting.as_ref()?)))
-    };
-    let find = |reasons: &[&str]| {
-        waiting().find(|(_, state)| state.reason.as_deref().is_some_and(|reason| reasons.contains(&reason)))
-    };
-    let since = unready_since(pod);
-    if let Some((name, state)) = find(IMAGE_REASONS) {
-        let said = text::remark(state.message.as_deref());
-        let what = format!("the image of whose container {name} cannot be pulled{said}");
-        return Some(Failure {
-            pod,
-            reason: DrainBlockerReason::ReplacementImage,
-            object: None,
-            since,
-            what,
-        });
-    }
-    let (name, state) = find(CRASH_REASONS)?;
-    let reason = state.reason.as_deref().unwrap_or_default();
-    // The kubelet's message of a crash loop says only how long it waits.
-    let message = state.message.as_deref().filter(|_| reason != "CrashLoopBackOff");
-    let what =
-        format!("whose container {name} does not run{}", text::remark([reason].into_iter().chain(message)));
-    let reason = DrainBlockerReason::ReplacementCrashing;
-    Some(Failure { pod, reason, object: None, since, what })
-}
-
-/// Returns the failure of a pod around a drained one that is not ready and does not say why.
-fn unready<'p>(pod: &'p Pod, drained: &DrainedPod<'_>) -> Failure<'p> {
-    let since = unready_since(pod);
-    let said = since.map(|since| format!(" since {}", text::time(since))).unwrap_or_default();
-    let because = dead_node(pod, drained).map(|dead| format!(", because {dead}")).unwrap_or_default();
-    let what = format!("which has not been ready{said}{because}");
-    let reason = DrainBlockerReason::ReplacementUnready;
-    Failure { pod, reason, object: None, since, what }
-}
-
-/// Returns the statement that the node of both pods does not report. `None` otherwise.
-fn dead_node(pod: &Pod, drained: &DrainedPod<'_>) -> Option<String> {
-    let node = pod.spec.as_ref()?.node_name.as_deref()?;
-    text::dead_node(drained).filter(|_| node == drained.node)
-}
-
-/// Returns the failure of a volume that the pod, which has a node, waits for.
-fn volume<'p>(pod: &'p Pod, failures: &[AttachFailure]) -> Option<Failure<'p>> {
-    let failure = failures.iter().find(|failure| Some(&failure.pod_uid) == pod.metadata.uid.as_ref())?;
-    if LivePod::of(pod).phase != PodPhase::Pending {
-        return None;
-    }
-    let said = text::remark([failure.message.as_str()]);
-    Some(Failure {
-        pod,
-        reason: DrainBlockerReason::ReplacementVolume,
-        object: failure.volume().map(|name| format!("PersistentVolume/{}", text::quote(name))),
-        since: Some(failure.since),
-        what: format!("which waits for a volume that cannot be attached to its node{said}"),
-    })
+/// Returns the time from which a pod that terminates gives no hope.
+fn ends(pod: &Pod) -> Option<DateTime<Utc>> {
+    LivePod::of(pod).terminating_until.map(|end| after(end, leaving::MARGIN_SECONDS))
 }
 
 /// Returns the condition of that type.
@@ -250,3 +117,6 @@ fn since(pod: &Pod, condition: &PodCondition) -> Option<DateTime<Utc>> {
 fn created(pod: &Pod) -> Option<DateTime<Utc>> {
     pod.metadata.creation_timestamp.as_ref().map(from_condition_time)
 }
+
+#[cfg(test)]
+mod tests;

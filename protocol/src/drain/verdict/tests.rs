@@ -432,7 +432,7 @@ fn a_blocker_keeps_the_time_that_an_earlier_status_remembers() {
         (DrainRefusal::Unmanaged, 50, 50),
     ] {
         let mut judgement = judged(reason, now);
-        judgement.keep_since(&before);
+        judgement.keep_since(&before, at(now));
         assert_eq!(judgement.blocker.unwrap().since, at(since).into(), "{reason:?} at {now}");
     }
 }

@@ -152,7 +152,7 @@ pub(crate) async fn limit(scene: &Scene, app: &str, mut limits: Value) {
 }
 
 /// Gives a node the label that the scene's workload selects.
-async fn take_in(scene: &Scene, node: &str) {
+pub(crate) async fn take_in(scene: &Scene, node: &str) {
     let nodes: Api<Node> = Api::all(scene.admin());
     let label = Patch::Merge(json!({"metadata": {"labels": {scene.namespace(): "1"}}}));
     nodes.patch(node, &PatchParams::default(), &label).await.unwrap();

@@ -1,13 +1,15 @@
 //! Pods that terminate and do not go, and the commands that end or skip them.
 
 use evacuation_api::DrainBlockerReason;
-use evacuation_e2e::{PodSpec, Scene};
-use k8s_openapi::api::core::v1::Pod;
+use evacuation_e2e::{PodSpec, Scene, workload};
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
+use kube::ResourceExt;
 use serde_json::json;
 
 use crate::{
+    budgets::{limit, placed, take_in},
     person::Person,
-    room::{drained, held, status},
+    room::{drained, held, status, stuck_beside},
     scene,
 };
 
@@ -116,4 +118,35 @@ async fn a_pod_that_terminates_for_long_is_ended_by_the_deletion_that_the_team_r
     scene.pods.gone(&stage.pod).await.unwrap();
     drained(&scene, &stage.node).await;
     ann.runs(&format!("kubectl evacuate cancel {}", stage.node)).await;
+}
+
+/// A StatefulSet creates a pod again when the old one is gone, and only then does its budget let another go.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_waits_for_another_that_never_ends_goes_by_the_change_that_the_team_reads() {
+    let scene = scene("peer").await;
+    let (ann, bob) = (Person::drainer(&scene, "ann").await, Person::editor(&scene, "bob").await);
+    let node = scene.own_node().await;
+    take_in(&scene, &node).await;
+    let mut web = placed(&scene, workload("web", 2, &json!({"controlplane.test/gone-after": "100ms"})));
+    web["spec"]["serviceName"] = json!("web");
+    // The new pods need a node that is not drained, and which the first ones do not have.
+    web["spec"]["template"]["spec"]["nodeSelector"] = json!({scene.namespace(): "1"});
+    scene.create::<StatefulSet>(web).await;
+    let pods = scene.ready_pods("web", 2, &[]).await;
+    let [first, hung] =
+        ["web-0", "web-1"].map(|name| pods.iter().find(|pod| pod.name_any() == name).unwrap());
+    take_in(&scene, "node-1").await;
+    limit(&scene, "web", json!({"maxUnavailable": 1})).await;
+    scene.finalizers(hung, &["example.com/hold"]).await;
+    scene.delete_pod("web-1").await;
+    ann.runs(&format!("kubectl evacuate node {node} --detach")).await;
+    let blocker = stuck_beside(&scene, &node, DrainBlockerReason::ReplacementTerminating).await;
+    assert_eq!(blocker.pod, Some(format!("{}/web-0", scene.namespace())), "{blocker:?}");
+    assert_eq!(blocker.object.as_deref(), Some("Pod/web-1"), "{blocker:?}");
+    let why = format!("kubectl evacuate why web-0 -n {}", scene.namespace());
+    let command = bob.reads(&why, "kubectl patch pod web-1 ").await;
+    assert!(scene.stays(first).await);
+    bob.runs(&command).await;
+    drained(&scene, &node).await;
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
 }

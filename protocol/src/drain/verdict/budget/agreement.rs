@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::{
     PodJudgement, Standing,
-    fixtures::{budget, drained, exhausted, pod, sync_failed, time, unready, unschedulable},
+    fixtures::{budget, drained, exhausted, pod, starting, sync_failed, time, unready, unschedulable},
     judge,
 };
 use crate::{
@@ -60,7 +60,11 @@ fn states() -> Vec<State> {
     let mut second = exhausted();
     second.metadata.name = Some("second".to_owned());
     vec![
-        state("no room now", exhausted(), "BudgetExhausted"),
+        State { unready: vec![starting("db-1")], ..state("no room now", exhausted(), "BudgetExhausted") },
+        State {
+            instead: Some("ReplacementMissing"),
+            ..state("no room, and no pod comes", exhausted(), "BudgetExhausted")
+        },
         state("an eviction was not counted", budget(0, 3, 2, 3, uncounted), "BudgetExhausted"),
         state("changed", before(json!({"metadata": {"generation": 3}})), "BudgetExhausted"),
         state(
@@ -150,7 +154,7 @@ fn condition_drain_and_why_give_one_reason_for_each_state_of_a_budget() {
 
         let mut seen = drained(&state.pod, Standing::Asked(&evacuation));
         seen.budgets = state.budgets.iter().collect();
-        seen.unready = state.unready.iter().collect();
+        seen.unready = Some(state.unready.iter().collect());
         let (reason, cause) = said(what, &judge(&seen, at(1000)));
         assert_eq!(reason, state.instead.unwrap_or(state.reason), "{what}: the drain");
         let is_counted_late = what == "an eviction was not counted";
@@ -215,7 +219,7 @@ fn they_agree_about_a_pod_that_waits_to_be_asked() {
 
         let mut seen = drained(&pod, Standing::Asked(&evacuation));
         seen.budgets = vec![&budget];
-        seen.unready = vec![&other];
+        seen.unready = Some(vec![&other]);
         seen.asked_beside = Some("db-1");
         let (said_reason, cause) = said(what, &judge(&seen, at(1000)));
         assert_eq!(said_reason, reason, "{what}: the drain");

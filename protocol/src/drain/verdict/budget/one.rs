@@ -51,14 +51,17 @@ impl<'a> One<'a> {
         {
             return Some(self.not_counted_since(pod, time));
         }
-        let replacements = replacement::sort(self.ask.pod, self.ask.now);
+        let replacements = self.replacements();
         if !self.ask.live.ready && replacements.is_none() {
             return Some(self.unhealthy());
         }
-        if i64::from(replacements.hopeful) < self.missing()
-            && let Some(failure) = replacements.worst
-        {
-            return Some(failure.hold(self.ask, self.budget));
+        if i64::from(replacements.hopeful) < self.wanted() {
+            if let Some(failure) = replacements.worst {
+                return Some(failure.hold(self.ask, self.budget));
+            }
+            if replacements.missing > 0 && uncounted.is_none() {
+                return Some(self.missing(replacements.missing));
+            }
         }
         let cause =
             format!("{}: {}, and {} must be", self.view.cause(), self.healthy(), self.view.desired_healthy);
@@ -71,14 +74,22 @@ impl<'a> One<'a> {
         let state = &self.view.state;
         let may_have_room = matches!(state, BudgetState::Counted | BudgetState::ExpectsNone);
         if let Some(other) = self.ask.pod.asked_beside.filter(|_| may_have_room) {
+            let replacements = self.replacements();
+            if let Some(failure) = replacements.worst.filter(replacement::Failure::hangs) {
+                return failure.hold(self.ask, self.budget);
+            }
             let cause = format!(
                 "budget {} lets no further pod be asked until pod {}, which was asked, is gone",
                 self.name(),
                 text::quote(other)
             );
-            let way_out = "nothing is needed, because the controller asks the pod when the budget has room";
+            let way_out = format!(
+                "nothing is needed while that pod moves, and this shows what holds it: {}",
+                command::why(other, &self.ask.pod.pod.metadata)
+            );
             let since = blocked_since(self.ask);
-            return self.hold_by(DrainBlockerReason::BudgetExhausted, since, cause, way_out);
+            let hold = self.hold_by(DrainBlockerReason::BudgetExhausted, since, cause, &way_out);
+            return hold.changing_at(replacements.hope_ends);
         }
         self.hold(true).unwrap_or_else(|| {
             self.exhausted(format!("budget {} lets no further pod be asked now", self.name()))
@@ -95,9 +106,47 @@ impl<'a> One<'a> {
         format!("{current} of its pods {} healthy", text::is_or_are(current))
     }
 
+    /// Returns the pods that can make room.
+    fn replacements(&self) -> replacement::Replacements<'_> {
+        let status = self.budget.status.as_ref();
+        let expected = status.and_then(|status| status.expected_pods).unwrap_or_default();
+        let itself = i32::from(!self.ask.live.ready);
+        let others = expected.saturating_sub(self.view.current_healthy).saturating_sub(itself);
+        replacement::sort(self.ask.pod, others, self.ask.now)
+    }
+
+    /// Returns the hold by a budget that expects so many pods that nobody creates.
+    fn missing(&self, number: i32) -> Hold {
+        let expected = self.budget.status.as_ref().and_then(|status| status.expected_pods);
+        let (runs, starts) = if number == 1 { ("runs", "starts") } else { ("run", "start") };
+        let cause = format!(
+            "budget {} waits for a pod that is not there: it expects {}, and {number} of them neither {runs} nor \
+             {starts}",
+            self.name(),
+            text::pods(usize::try_from(expected.unwrap_or_default()).unwrap_or_default())
+        );
+        let owner = text::owner(self.ask.pod.pod);
+        let create = owner.as_ref().map_or_else(
+            || "start a pod that the budget selects".to_owned(),
+            |owner| {
+                format!(
+                    "see in the events of {owner} why it creates no pod, such as for a quota of the namespace"
+                )
+            },
+        );
+        let way_out = format!(
+            "{create}; or have the pod deleted at a deadline, which the budget does not prevent: {}",
+            command::delete_at_deadline(self.ask.pod)
+        );
+        let since = blocked_since(self.ask);
+        let mut hold = self.hold_by(DrainBlockerReason::ReplacementMissing, since, cause, &way_out);
+        hold.object = owner.or(hold.object);
+        hold.stuck_when_it_is_seen_to_last(self.ask.now)
+    }
+
     /// Returns the number of further pods that must become healthy before the pod may go. One that is unready
     /// itself may go as soon as the others suffice.
-    fn missing(&self) -> i64 {
+    fn wanted(&self) -> i64 {
         let spare = i64::from(self.ask.live.ready);
         (i64::from(self.view.desired_healthy) + spare - i64::from(self.view.current_healthy)).max(1)
     }

@@ -8,7 +8,7 @@ use super::super::{
     PodJudgement, Standing,
     fixtures::{
         asking_done, blocked, budget, drained, due, evicting, evicting_for, exhausted, held, line, merge,
-        pod, starting, sync_failed, time, unready, unschedulable, waiting, with,
+        pod, starting, sync_failed, terminating_until, time, unready, unschedulable, waiting, with,
     },
     judge,
 };
@@ -227,7 +227,6 @@ fn a_replacement_that_fails_is_stuck_unless_others_make_the_room() {
             "Blocked ReplacementUnschedulable Pod/db-1 stuck 0 -",
         ),
         ("starting", &healthy, vec![starting("db-1")], slow),
-        ("no replacement yet", &healthy, vec![], slow),
         ("another makes the room", &healthy, vec![unschedulable("db-1"), starting("db-2")], slow),
         (
             "another makes half of the room, and one pod is unhealthy",
@@ -235,8 +234,13 @@ fn a_replacement_that_fails_is_stuck_unless_others_make_the_room() {
             vec![unschedulable("db-1"), starting("db-2")],
             "Blocked ReplacementUnschedulable Pod/db-1 stuck 0 -",
         ),
-        ("terminating", &healthy, vec![leaving], slow),
-        ("ended", &healthy, vec![ended], slow),
+        ("terminating, and another takes its place", &healthy, vec![leaving, starting("db-2")], slow),
+        (
+            "ended, and nobody creates another",
+            &healthy,
+            vec![ended],
+            "Blocked ReplacementMissing StatefulSet/db stuck 0 -",
+        ),
         (
             "unschedulable, and the pod is unhealthy",
             &sick,
@@ -285,7 +289,7 @@ fn an_unready_pod_is_hope_for_the_others_of_its_budget_for_a_minute_only() {
     {
         let mut seen = drained(pod, Standing::Asked(&e));
         seen.budgets = vec![&budget];
-        seen.unready = vec![&other];
+        seen.unready = Some(vec![&other]);
         let (before, after) = (judge(&seen, at(59)), judge(&seen, at(60)));
         assert_eq!(line(&before), "Blocked BudgetExhausted PodDisruptionBudget/db slow 0 -");
         assert_eq!(before.changes_at, Some(at(60)));
@@ -316,7 +320,7 @@ fn two_pods_of_a_budget_on_a_dead_node_name_the_node_and_the_taint() {
     for (other, is_named) in [(&beside, true), (&elsewhere, false)] {
         let mut seen = drained(&sick, Standing::Asked(&e));
         seen.budgets = vec![&budget];
-        seen.unready = vec![other];
+        seen.unready = Some(vec![other]);
         seen.node_silent_since = Some(at(5));
         let message = judge(&seen, at(60)).blocker.unwrap().message;
         let cause = ", because node n does not report since 2024-10-04T00:00:05Z; what helps: repair the node; \
@@ -366,7 +370,7 @@ fn a_failure_that_the_cluster_retries_is_stuck_when_it_lasts() {
     let on_budget = |pod, budget, unready| {
         let mut pod = drained(pod, Standing::Asked(&e));
         pod.budgets = vec![budget];
-        pod.unready = unready;
+        pod.unready = Some(unready);
         pod
     };
     let mut table: Vec<_> = replacements.iter().map(|pod| on_budget(&healthy, &budget, vec![pod])).collect();
@@ -558,7 +562,7 @@ fn a_pod_that_waits_to_be_asked_is_stuck_only_when_its_budget_never_has_room() {
         let e = in_line();
         let mut seen = drained(&healthy, Standing::Asked(&e));
         seen.budgets = budgets.iter().collect();
-        seen.unready = unready.iter().collect();
+        seen.unready = Some(unready.iter().collect());
         seen.asked_beside = beside;
         judge(&seen, at(1000))
     };
@@ -582,6 +586,16 @@ fn a_pod_that_waits_to_be_asked_is_stuck_only_when_its_budget_never_has_room() {
             "Waiting ReplacementUnschedulable Pod/db-9 stuck 0 -",
         ),
         (
+            "the one that is asked terminates and does not end",
+            judged(&[exhausted()], Some("db-1"), &[terminating_until("db-1", 900)]),
+            "Waiting ReplacementTerminating Pod/db-1 stuck 900 -",
+        ),
+        (
+            "the one that is asked terminates",
+            judged(&[exhausted()], Some("db-1"), &[terminating_until("db-1", 990)]),
+            slow,
+        ),
+        (
             "two budgets",
             judged(&[exhausted(), exhausted()], Some("db-1"), &[]),
             "Waiting MultipleBudgets PodDisruptionBudget/db stuck 0 -",
@@ -594,7 +608,7 @@ fn a_pod_that_waits_to_be_asked_is_stuck_only_when_its_budget_never_has_room() {
     assert_eq!(
         beside.message,
         "budget db lets no further pod be asked until pod db-1, which was asked, is gone; what helps: nothing is \
-         needed, because the controller asks the pod when the budget has room"
+         needed while that pod moves, and this shows what holds it: kubectl evacuate why db-1 -n shop"
     );
 }
 

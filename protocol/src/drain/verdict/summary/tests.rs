@@ -6,7 +6,7 @@ use crate::testing::at;
 const NOW: i64 = 1000;
 
 fn moves(count: PodCount, expected: Option<i64>) -> PodJudgement {
-    PodJudgement { count, blocker: None, expected: expected.map(at), changes_at: None }
+    PodJudgement::of(count).expected(expected.map(at))
 }
 
 fn held(pod: &str, stuck: bool, since: i64, expected: Option<i64>) -> PodJudgement {

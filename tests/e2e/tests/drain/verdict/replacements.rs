@@ -5,11 +5,11 @@ use evacuation_api::DrainBlockerReason;
 use evacuation_e2e::scene::PATIENCE;
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
-    core::v1::Pod,
+    core::v1::{Pod, ResourceQuota},
 };
 use kube::{
     ResourceExt,
-    api::{ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -80,6 +80,47 @@ async fn a_replacement_that_crashes_holds_the_drain_until_it_runs() {
     let waiting = json!({"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting"});
     let words = ["whose container app does not run", "CrashLoopBackOff", "repair the app"];
     failing(DrainBlockerReason::ReplacementCrashing, waiting, &words).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replacement_that_a_quota_forbids_holds_the_drain_until_the_quota_is_gone() {
+    let mut stage = Stage::new("forbidden", 1).await;
+    let pods = stage.deployment("web", 2, quick_pods()).await;
+    stage.budget("guard", "web", json!({"maxUnavailable": 1})).await;
+    stage.add_node(1).await;
+    let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}});
+    stage.scene.create::<ResourceQuota>(quota).await;
+    until_pods_are_allowed(&stage, false).await;
+    stage.drain("d", &[0], json!({})).await;
+    let found = stage.blocked("d", DrainBlockerReason::ReplacementMissing, true).await;
+    let set = pods[0].owner_references()[0].name.clone();
+    found.concerns(&pods.iter().collect::<Vec<_>>(), &format!("ReplicaSet/{set}")).says(&[
+        "budget guard waits for a pod that is not there: it expects 2 pods, and 1 of them neither runs nor starts",
+        &format!("see in the events of ReplicaSet/{set} why it creates no pod"),
+    ]);
+    let event = stage.scene.event("ReplicaSet", &set, "FailedCreate").await;
+    assert!(event.contains("quota: none"), "{event}");
+    stage.scene.api::<ResourceQuota>().delete("none", &DeleteParams::default()).await.unwrap();
+    until_pods_are_allowed(&stage, true).await;
+    // The ReplicaSet controller tries again after a time that has grown, or when the ReplicaSet changes.
+    let change = Patch::Merge(json!({"metadata": {"annotations": {"example.com/change": "1"}}}));
+    stage.scene.api::<ReplicaSet>().patch(&set, &PatchParams::default(), &change).await.unwrap();
+    stage.drained("d").await;
+}
+
+/// Waits until the kube-apiserver knows whether the namespace takes a further pod.
+async fn until_pods_are_allowed(stage: &Stage, allowed: bool) {
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let pod = json!({"metadata": {"name": "dry"}, "spec": {"containers": [{"name": "app", "image": "app"}]}});
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    let known = eventually(PATIENCE, "the server knows the quota", || async {
+        match stage.scene.pods.api().create(&dry, &pod).await {
+            Ok(_) if allowed => Ok(()),
+            Err(kube::Error::Api(status)) if !allowed && status.message.contains("quota: none") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    known.await.unwrap();
 }
 
 /// Replacements wait in that state until their template is corrected.
