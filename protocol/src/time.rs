@@ -1,7 +1,8 @@
 //! Arithmetic on times that cannot overflow.
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use evacuation_api::Timestamp;
+use evacuation_api::{Timestamp, from_condition_time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// `time` plus so many seconds; the end of time when that overflows.
 pub(crate) fn after(time: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
@@ -20,6 +21,12 @@ pub(crate) fn after_millis(time: DateTime<Utc>, milliseconds: i64) -> DateTime<U
 /// The time as it goes over the wire: with microseconds, so that an object in memory equals the stored one.
 pub(crate) fn stamp(time: DateTime<Utc>) -> Timestamp {
     Timestamp(time.trunc_subsecs(6))
+}
+
+/// A time that its writer set. Go writes one that nobody set as that of the year 1, and it is no time of long
+/// ago.
+pub(crate) fn told(time: Option<&Time>) -> Option<DateTime<Utc>> {
+    time.map(from_condition_time).filter(|time| *time > DateTime::UNIX_EPOCH)
 }
 
 /// The sooner of two times of which one may be missing.

@@ -6,12 +6,12 @@
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     DRAIN_IN_PROGRESS, DRAINED, GRACEFUL_NODE_SHUTDOWN_IN_PROGRESS, MAINTENANCE_IN_PROGRESS,
-    MAINTENANCE_PLANNED, NODE_MARKED, NODE_UNMARKED, from_condition_time,
+    MAINTENANCE_PLANNED, NODE_MARKED, NODE_UNMARKED,
 };
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 
 use super::surroundings::silent_since;
-use crate::time::after;
+use crate::time::{after, told};
 
 /// Types of the conditions that the controller writes where nobody else does.
 pub const LIFECYCLE_CONDITIONS: [&str; 4] =
@@ -44,7 +44,7 @@ pub(super) struct Shutdown {
 /// `None` for a kubelet that does not report.
 pub(super) fn shutdown(node: &Node, now: DateTime<Utc>) -> Option<Shutdown> {
     let known = condition(node, GRACEFUL_NODE_SHUTDOWN_IN_PROGRESS)?;
-    let since = from_condition_time(known.last_transition_time.as_ref()?);
+    let since = told(known.last_transition_time.as_ref())?;
     let until = after(since, LONGEST_SHUTDOWN_SECONDS);
     let believed = known.status == "True" && now < until && silent_since(node).is_none();
     believed.then_some(Shutdown { since, until })

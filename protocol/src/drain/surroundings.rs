@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     CordonPolicy, DrainBlocker, Evacuation, EvacuationSpec, NodeEvacuation, PodTarget, Requester,
-    from_condition_time,
 };
 use k8s_openapi::api::{
     core::v1::{Node, Pod},
@@ -17,6 +16,7 @@ use crate::{
     pod::{LivePod, PodPhase, controller},
     requesters::begin,
     responders::PackedSelector,
+    time::told,
 };
 
 /// Name of the entry in an Evacuation that nobody made: it stands for an eviction that is only judged.
@@ -172,10 +172,10 @@ pub fn silent_since(node: &Node) -> Option<DateTime<Utc>> {
     if unknown.is_none() && taint.is_none() {
         return None;
     }
-    let since = unknown.and_then(|c| c.last_transition_time.as_ref());
-    let since = since.or_else(|| taint.and_then(|taint| taint.time_added.as_ref()));
+    let since = told(unknown.and_then(|c| c.last_transition_time.as_ref()));
+    let since = since.or_else(|| told(taint.and_then(|taint| taint.time_added.as_ref())));
     // Without a time the kubelet has been silent from the start.
-    Some(since.map_or(DateTime::<Utc>::MIN_UTC, from_condition_time))
+    Some(since.unwrap_or(DateTime::<Utc>::MIN_UTC))
 }
 
 /// Returns an Evacuation of the pod whose responders are done, so that only the eviction is left.
@@ -234,6 +234,24 @@ mod tests {
             let surroundings = Surroundings::new(budgets, vec![pod("db-1", "False")]);
             let obstacle = surroundings.obstacle(&db, None, Utc::now());
             assert_eq!(obstacle.map(|blocker| blocker.reason).as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn a_node_that_does_not_report_since_a_time_that_nobody_wrote_tells_no_time() {
+        let written = json!("2026-11-21T12:00:00Z");
+        let zero = json!("0001-01-01T00:00:00Z");
+        for (condition, taint, expected) in [
+            (&zero, &zero, DateTime::<Utc>::MIN_UTC),
+            (&Value::Null, &zero, DateTime::<Utc>::MIN_UTC),
+            (&zero, &written, "2026-11-21T12:00:00Z".parse().unwrap()),
+        ] {
+            let node = json!({
+                "spec": {"taints": [{"key": UNREACHABLE_TAINT, "effect": "NoExecute", "timeAdded": taint}]},
+                "status": {"conditions": [{"type": "Ready", "status": "Unknown", "lastTransitionTime": condition}]},
+            });
+            let node: Node = serde_json::from_value(node).unwrap();
+            assert_eq!(silent_since(&node), Some(expected), "{condition} {taint}");
         }
     }
 }

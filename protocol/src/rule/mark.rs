@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use evacuation_api::{
     ConditionPattern, KeyPattern, MarkedNode, NodeEvacuationRule, NodeMarkPattern, TaintPattern,
-    from_condition_time,
 };
-use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::Time};
+use k8s_openapi::api::core::v1::Node;
 
-use crate::{drain::is_own_condition, responders::selects, time::after};
+use crate::{
+    drain::is_own_condition,
+    responders::selects,
+    time::{after, told},
+};
 
 /// A mark that a node has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +101,7 @@ fn find_taint(pattern: &TaintPattern, node: &Node) -> Option<Seen> {
             && fits(pattern.value.as_ref(), taint.value.as_deref().unwrap_or_default())
             && fits(pattern.effect.as_ref(), &taint.effect)
     })?;
-    Some(Seen { since: taint.time_added.as_ref().and_then(told), lasts: 0 })
+    Some(Seen { since: told(taint.time_added.as_ref()), lasts: 0 })
 }
 
 /// Finds a condition. One that drains wrote is no mark: the drain that it opens would keep it.
@@ -108,13 +111,8 @@ fn find_condition(pattern: &ConditionPattern, node: &Node) -> Option<Seen> {
         .into_iter()
         .find(|known| known.type_ == pattern.type_ && known.status == pattern.status())
         .filter(|known| !is_own_condition(known))?;
-    let since = known.last_transition_time.as_ref().and_then(told);
+    let since = told(known.last_transition_time.as_ref());
     Some(Seen { since, lasts: pattern.for_seconds.unwrap_or_default() })
-}
-
-/// Returns a time that its writer set. Go writes one that nobody set as that of the year 1.
-fn told(time: &Time) -> Option<DateTime<Utc>> {
-    Some(from_condition_time(time)).filter(|time| *time > DateTime::UNIX_EPOCH)
 }
 
 /// Finds a label or an annotation, which have no time.

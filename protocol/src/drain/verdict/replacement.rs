@@ -3,7 +3,6 @@
 mod failure;
 
 use chrono::{DateTime, Utc};
-use evacuation_api::from_condition_time;
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 
 pub(super) use self::failure::Failure;
@@ -12,7 +11,7 @@ use super::{DrainedPod, STUCK_AFTER_SECONDS, leaving};
 use crate::{
     drain::surroundings::Surroundings,
     pod::LivePod,
-    time::{after, sooner},
+    time::{after, sooner, told},
 };
 
 /// The unready pods that can make room in a budget.
@@ -111,11 +110,11 @@ fn unready_since(pod: &Pod) -> Option<DateTime<Utc>> {
 
 /// Returns the time of the condition, or of the pod's creation.
 fn since(pod: &Pod, condition: &PodCondition) -> Option<DateTime<Utc>> {
-    condition.last_transition_time.as_ref().map(from_condition_time).or_else(|| created(pod))
+    told(condition.last_transition_time.as_ref()).or_else(|| created(pod))
 }
 
 fn created(pod: &Pod) -> Option<DateTime<Utc>> {
-    pod.metadata.creation_timestamp.as_ref().map(from_condition_time)
+    told(pod.metadata.creation_timestamp.as_ref())
 }
 
 #[cfg(test)]

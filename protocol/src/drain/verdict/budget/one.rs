@@ -7,7 +7,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use super::super::{Hold, asked::Ask, command, eviction::blocked_since, replacement, text};
 use crate::{
     pod::{BudgetState, BudgetView},
-    time::{after, sooner},
+    time::{after, sooner, told},
 };
 
 /// Time within which the disruption controller counts an eviction, in seconds, as a rule.
@@ -208,8 +208,8 @@ impl<'a> One<'a> {
     fn unhealthy(&self) -> Hold {
         let ready = replacement::condition(self.ask.pod.pod, "Ready");
         let since = ready
-            .and_then(|condition| condition.last_transition_time.as_ref())
-            .map_or_else(|| blocked_since(self.ask), from_condition_time);
+            .and_then(|condition| told(condition.last_transition_time.as_ref()))
+            .unwrap_or_else(|| blocked_since(self.ask));
         let cause = format!(
             "{}the pod is not ready, and budget {} protects pods that are not ready while {} and {} must be",
             text::dead_node(self.ask.pod).map(|dead| format!("{dead}, so ")).unwrap_or_default(),

@@ -168,3 +168,21 @@ fn an_unready_pod_itself_is_named_before_one_that_is_missing() {
     let judgement = missing(&pod(unready()), &evicting(), json!({"status": {"currentHealthy": 1}}), 1000);
     assert_eq!(line(&judgement), "Blocked UnhealthyPod PodDisruptionBudget/db stuck 0 -");
 }
+
+#[test]
+fn a_condition_without_a_time_counts_from_the_creation_of_its_pod() {
+    let healthy = pod(json!({}));
+    for written in [json!(null), json!("0001-01-01T00:00:00Z"), json!("1970-01-01T00:00:00Z")] {
+        let condition = json!({"type": "Ready", "status": "False", "lastTransitionTime": written});
+        let patch =
+            json!({"metadata": {"creationTimestamp": time(970)}, "status": {"conditions": [condition]}});
+        let starting = with(&starting("db-1"), patch);
+        let judgement = held(&healthy, &evicting(), &[exhausted()], &[starting]);
+        assert_eq!(line(&judgement), "Blocked BudgetExhausted PodDisruptionBudget/db slow 0 -", "{written}");
+        assert_eq!(judgement.changes_at, Some(at(1030)), "{written}");
+
+        let sick = with(&pod(unready()), json!({"status": {"conditions": [condition]}}));
+        let judgement = held(&sick, &evicting(), &[budget(0, 1, 2, 3, json!({}))], &[]);
+        assert_eq!(line(&judgement), "Blocked UnhealthyPod PodDisruptionBudget/db stuck 0 -", "{written}");
+    }
+}
