@@ -98,6 +98,7 @@ impl Surroundings {
         };
         DrainedPod {
             drain,
+            selects_all: false,
             node: pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default(),
             cordon: CordonPolicy::default(),
             unready: self.unready_of(pod, &selecting),

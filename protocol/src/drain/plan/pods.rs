@@ -30,6 +30,8 @@ use crate::{
 pub(super) struct NodePods<'w, 'a> {
     pub(super) node: String,
     drain: Option<String>,
+    /// True when the drain has no pod selector.
+    selects_all: bool,
     cordon: CordonPolicy,
     /// The first characters of the UIDs of all pods on the node: see [`record_of`].
     there: BTreeSet<&'a str>,
@@ -78,6 +80,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
         Self {
             node: node.name.clone(),
             drain: drain.metadata.name.clone(),
+            selects_all: drain.spec.pods.selector.is_none(),
             cordon: drain.spec.cordon.unwrap_or_default(),
             there: there.iter().filter_map(|seen| record_of(seen.pod)).collect(),
             skipped,
@@ -255,6 +258,7 @@ impl<'w, 'a> NodePods<'w, 'a> {
     ) -> Vec<PodJudgement> {
         let pods = self.pods.iter().map(|Member { seen, standing, .. }| DrainedPod {
             drain: self.drain.as_deref(),
+            selects_all: self.selects_all,
             node: seen.node,
             cordon: self.cordon,
             pod: seen.pod,

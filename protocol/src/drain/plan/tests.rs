@@ -245,6 +245,25 @@ fn a_pod_that_the_rules_refuse_stays_and_holds_up_no_other() {
 }
 
 #[test]
+fn a_refused_pod_is_left_out_by_its_label_only_where_no_selector_is_replaced() {
+    for (selector, is_named) in [
+        (json!(null), true),
+        (json!({"matchLabels": {"app": "web"}}), false),
+        (json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]}), false),
+    ] {
+        let (mut cluster, mut drain) = (Cluster::new(&["a"]), drain(json!({"pods": {"selector": selector}})));
+        let bare = json!({"metadata": {"ownerReferences": [], "labels": {"app": "web"}}});
+        cluster.add_pod("a", "bare", &bare);
+        cluster.begun(&mut drain);
+        let message = &drain.status.as_ref().unwrap().blockers[0].message;
+        assert!(message.contains("kubectl evacuate set d --force; then all pods"), "{message}");
+        let set = "; or leave out all pods with app=web: kubectl evacuate set d --pod-selector='app!=web'";
+        assert_eq!(message.contains(set), is_named, "{message}");
+        assert_eq!(message.contains("--pod-selector"), is_named, "{message}");
+    }
+}
+
+#[test]
 fn a_refused_pod_that_somebody_deletes_is_waited_for_past_the_deadline() {
     let (mut cluster, mut drain) =
         (Cluster::new(&["a"]), drain(json!({"requester": {"deadlineSeconds": 60}})));

@@ -104,8 +104,12 @@ pub(super) fn change_rules(pod: &DrainedPod<'_>, flags: &str) -> String {
 }
 
 /// Returns the way out that leaves a pod alone by a label that its drain does not select, with `; or` before
-/// it. Empty for a pod without labels of its own.
+/// it. Empty for a pod without labels of its own, in a plan, and for a drain with a pod selector: the command
+/// would replace it, and the drain would ask the pods that it spared.
 pub(super) fn leave_out(pod: &DrainedPod<'_>) -> String {
+    if !pod.selects_all {
+        return String::new();
+    }
     let labels = pod.pod.metadata.labels.iter().flatten().filter(|(_, value)| !value.is_empty());
     // A controller changes its hashes, which say nothing to a reader.
     let own = labels.filter(|(key, _)| !["-hash", "-generation"].iter().any(|end| key.ends_with(end)));
@@ -198,6 +202,7 @@ mod tests {
             let pod = fixtures::pod(json!({"metadata": {"labels": labels}}));
             let refused = fixtures::drained(&pod, Standing::Waiting);
             assert_eq!(leave_out(&refused), expected);
+            assert_eq!(leave_out(&DrainedPod { selects_all: false, ..refused }), "", "it has a selector");
         }
     }
 

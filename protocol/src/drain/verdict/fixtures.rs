@@ -155,6 +155,7 @@ pub(super) fn answered(e: Evacuation, answer: Answer, retry: Option<i64>) -> Eva
 pub(super) fn drained<'a>(pod: &'a Pod, standing: Standing<'a>) -> DrainedPod<'a> {
     DrainedPod {
         drain: Some("n"),
+        selects_all: true,
         node: "n",
         cordon: CordonPolicy::BeforeAsking,
         pod,

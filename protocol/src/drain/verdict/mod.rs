@@ -53,6 +53,8 @@ pub const STUCK_AFTER_SECONDS: i64 = 60;
 pub struct DrainedPod<'a> {
     /// Name of the drain that moves it; `None` where none does, or none is known.
     pub drain: Option<&'a str>,
+    /// True for a pod of a drain without a pod selector: one that leaves the pod out replaces no other.
+    pub selects_all: bool,
     /// The name of its node.
     pub node: &'a str,
     /// The drain's policy for the cordon of the node.

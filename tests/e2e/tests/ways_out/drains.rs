@@ -143,6 +143,30 @@ async fn a_pod_that_the_rules_refuse_is_left_out_by_the_selector_that_the_drain_
     ann.runs(&format!("kubectl evacuate cancel {node}")).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_with_a_selector_names_no_other_one_that_would_widen_it() {
+    let scene = scene("widen").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let node = scene.own_node().await;
+    let pod = scene.pod("alone", PodSpec::default().label("app", "alone").on(&node)).await;
+    let spared = scene.pod("spared", PodSpec::default().label("app", "spared").on(&node)).await;
+    let drain = json!({
+        "apiVersion": "evacuation.dev/v1alpha1", "kind": "NodeEvacuation", "metadata": {"name": node},
+        "spec": {"nodes": {"names": [node]}, "pods": {"selector": {"matchLabels": {"app": "alone"}}}},
+    });
+    ann.runs(&format!("kubectl create -f - <<'END'\n{drain}\nEND\n")).await;
+    let command = ann.reads(&status(&node), &format!("kubectl evacuate set {node} ")).await;
+    assert!(command.ends_with(" --force"), "{command}");
+    let shown = ann.runs(&status(&node)).await;
+    assert!(!shown.contains("--pod-selector"), "{shown}");
+    let said = ann.runs(&command).await;
+    assert!(said.contains("only pods with app=alone"), "{said}");
+    scene.pods.gone(&pod).await.unwrap();
+    drained(&scene, &node).await;
+    assert!(scene.stays(&spared).await);
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
+}
+
 /// A drain by manifest refuses the pod that a drain by the plugin would have been refused for at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_the_rules_refuse_goes_by_the_flags_that_the_drain_names() {

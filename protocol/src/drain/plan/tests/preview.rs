@@ -77,6 +77,15 @@ fn a_plan_names_each_pod_with_its_act_and_what_holds_it_back() {
 }
 
 #[test]
+fn a_plan_names_no_selector_that_would_change_a_drain() {
+    let bare = json!({"metadata": {"ownerReferences": [], "labels": {"app": "web"}}});
+    let status = preview(&drain(json!({})), &sight(&[("bare", bare)]), at(0));
+    assert_eq!(acts(&status), ["Refuse ns/bare Unmanaged"]);
+    let message = &status.blockers[0].message;
+    assert!(message.contains("--force") && !message.contains("--pod-selector"), "{message}");
+}
+
+#[test]
 fn a_plan_waits_for_a_pod_that_terminates_already() {
     let (now, past) = (at(0), at(-600));
     let terminating = |end: DateTime<Utc>, more: Value| {
