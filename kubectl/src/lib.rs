@@ -39,6 +39,7 @@ mod pod_name;
 mod progress;
 pub mod rehearsal;
 mod requester_flags;
+mod said;
 mod screen;
 pub mod set;
 mod statement;

@@ -6,6 +6,7 @@ use crate::{
     moment::{Now, WAITS},
     next::Next,
     plain::plain,
+    said::answer,
 };
 
 /// The responders of an active Evacuation.
@@ -26,7 +27,7 @@ impl<'e> Account<'e> {
         looked_for && self.responders.iter().all(|responder| responder.state.is_done())
     }
 
-    /// Returns a line for each responder: who was asked, and the answer.
+    /// Returns a line for each responder: when it was asked, the answer, and what has failed since.
     pub(super) fn answers(&self, now: Now) -> Vec<String> {
         self.responders.iter().map(|responder| plain(&answer(responder, now))).collect()
     }
@@ -54,18 +55,6 @@ impl<'e> Account<'e> {
              --at-deadline=evict"
         ));
         lines
-    }
-}
-
-fn answer(responder: &ResponderStatus, now: Now) -> String {
-    let name = &responder.name;
-    let said = [&responder.reason, &responder.message].into_iter().flatten();
-    let said = said.fold(String::new(), |all, text| all + ": " + text);
-    let at = responder.answer_time.map(|time| format!(" at {}", now.stamp(&time)));
-    match (responder.answer, responder.active_time) {
-        (Some(answer), _) => format!("{name} answered {answer:?}{}{said}", at.unwrap_or_default()),
-        (None, Some(_)) => format!("{name} was asked and has not answered{said}"),
-        (None, None) => format!("{name} was not asked yet"),
     }
 }
 
@@ -115,6 +104,15 @@ mod tests {
             assert_eq!(account.outlook("shop", now()), [next]);
             assert!(!account.all_done());
         }
+    }
+
+    #[test]
+    fn what_failed_since_an_answer_is_shown_with_it() {
+        let broken = json!({"answer": "Refuse", "answerTime": ASKED, "failure": "it replied 500"});
+        let evacuation = evacuation(&json!([responder("self", "Active", &broken)]));
+        let answer =
+            "self answered Refuse at 00:00:05Z (5 s ago): a backup  runs; since then: it replied 500";
+        assert_eq!(Account::of(&evacuation).answers(now()), [answer]);
     }
 
     #[test]

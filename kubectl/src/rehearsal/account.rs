@@ -9,7 +9,7 @@ use evacuation_api::{
 use evacuation_client::End;
 use evacuation_protocol::asked_responders;
 
-use crate::{moment::Now, plain::plain};
+use crate::{moment::Now, plain::plain, said::words};
 
 /// The lines that were shown.
 #[derive(Debug, Default)]
@@ -102,8 +102,7 @@ fn name(responder: &ResponderStatus) -> &str {
 /// Returns the topic and the line of a responder, if there is something to say.
 fn told(responder: &ResponderStatus, now: Now) -> Option<(String, String)> {
     let name = &responder.name;
-    let said = [&responder.reason, &responder.message].into_iter().flatten();
-    let said = said.fold(String::new(), |all, text| all + ": " + text);
+    let said = words(responder);
     if let Some(answer) = responder.answer {
         return Some((
             format!("{name} answer"),

@@ -13,6 +13,7 @@ use crate::{
     moment::{Now, WAITS, count},
     next::{Next, Step},
     plain::{full_name, help, needs_nothing, plain},
+    said::{answer, remarks},
 };
 
 /// A pod with what it depends on.
@@ -191,7 +192,13 @@ fn asked(evacuation: &Evacuation, next: Option<Next>, held: bool, wide: bool, no
     match status.responders.as_deref() {
         None => lines.push("  not looked for yet".to_owned()),
         Some([]) => lines.push("  none: nobody is asked before the eviction".to_owned()),
-        Some(all) => lines.extend(all.iter().map(|responder| answer(responder, wide, now))),
+        Some(all) => {
+            for responder in all {
+                let timeout = responder.timeout_seconds;
+                let more = wide.then(|| format!("; priority {}, timeout {timeout} s", responder.priority));
+                lines.push(format!("  {}{}", answer(responder, now), more.unwrap_or_default()));
+            }
+        }
     }
     if let Some(eviction) = status.eviction.as_ref().filter(|_| wide) {
         let attempts = count(usize::try_from(eviction.attempts).unwrap_or_default(), "attempt");
@@ -224,40 +231,6 @@ fn through_gateway(entry: &str) -> Option<String> {
     Some(format!(
         "    through the gateway: row {row} of its table, ValidatingWebhookConfiguration {GATEWAY_WEBHOOKS}"
     ))
-}
-
-fn answer(responder: &ResponderStatus, wide: bool, now: Now) -> String {
-    let name = &responder.name;
-    let time = responder.answer_time.map(|time| format!(" at {}", now.stamp(&time))).unwrap_or_default();
-    let until = responder.delay_until.map(|time| format!(" until {}", now.stamp(&time))).unwrap_or_default();
-    let mut said = remarks(responder.reason.as_ref(), responder.message.as_ref());
-    if let Some(failure) = &responder.failure {
-        said += "; since then: ";
-        said += failure;
-    }
-    let state = match responder.state {
-        ResponderState::Active => String::new(),
-        state => format!(", {state:?}"),
-    };
-    let more = format!("; priority {}, timeout {} s", responder.priority, responder.timeout_seconds);
-    let more = if wide { more.as_str() } else { "" };
-    let out_of_reach = responder.unreachable_time.filter(|_| responder.asked_time.is_none());
-    match (responder.answer, responder.active_time) {
-        (None, Some(_)) if let Some(since) = out_of_reach => {
-            format!("  {name} could not be reached since {}{said}{state}{more}", now.stamp(&since))
-        }
-        (Some(answer), _) => format!("  {name} answered {answer:?}{until}{time}{said}{state}{more}"),
-        (None, Some(asked)) => {
-            format!("  {name} was asked at {}, no answer{said}{state}{more}", now.stamp(&asked))
-        }
-        (None, None) => format!("  {name} was not asked yet{state}{more}"),
-    }
-}
-
-/// Returns a reason and a message, each after a colon.
-fn remarks(reason: Option<&String>, message: Option<&String>) -> String {
-    let texts = [reason, message].into_iter().flatten();
-    texts.fold(String::new(), |all, text| all + ": " + text)
 }
 
 /// Returns the lines of a blocker. `continues` is true when a step is to come that needs no person.

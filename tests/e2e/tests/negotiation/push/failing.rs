@@ -158,14 +158,15 @@ async fn what_is_wrong_with_a_reply_is_in_the_status_and_in_why_while_the_time_r
     let seen = scene.until(&evacuation, "the status says what is wrong", has_problem).await;
     let message = first(&seen).message.clone().unwrap();
     assert!(message.contains("500") && first(&seen).state == ResponderState::Active, "{message}");
-    let said = why(&scene).await;
+    let said = said_by(&scene, "why").await;
     assert!(said.contains("its reply does not count") && said.contains("500"), "{said}");
 }
 
-async fn why(scene: &Scene) -> String {
-    let mut why = scene.platform().kubectl_command();
-    why.args(["evacuate", "why", "app", "-n", scene.namespace()]);
-    output_of("kubectl", why).await.unwrap().stdout
+/// Runs a command of the plugin for the app's pod.
+async fn said_by(scene: &Scene, command: &str) -> String {
+    let mut kubectl = scene.platform().kubectl_command();
+    kubectl.args(["evacuate", command, "app", "-n", scene.namespace()]);
+    output_of("kubectl", kubectl).await.unwrap().stdout
 }
 
 /// Asks an app whose endpoint answers so and then only fails, until the status says what failed.
@@ -199,8 +200,10 @@ async fn an_endpoint_that_breaks_after_its_refusal_is_named_beside_its_words() {
     let refuse = json!({"answer": "Refuse", "retryAfterSeconds": 1, "message": "work goes on"});
     let (_endpoint, evacuation) = breaks_after(&scene, refuse).await;
     assert_eq!(first(&scene.get(&evacuation).await).answer, Some(Answer::Refuse));
-    let said = why(&scene).await;
-    assert!(said.contains("work goes on; since then: its reply does not count"), "{said}");
+    for command in ["why", "override"] {
+        let said = said_by(&scene, command).await;
+        assert!(said.contains("work goes on; since then: its reply does not count"), "{command}: {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
