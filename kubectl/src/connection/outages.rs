@@ -10,7 +10,7 @@ use std::{
 };
 
 use evacuation_protocol::NO_CONTROLLER;
-use tokio::time::{Instant, sleep};
+use tokio::{sync::Notify, time::Instant};
 
 use super::failure::Server;
 use crate::{drawing::Canvas, output::warn};
@@ -18,14 +18,13 @@ use crate::{drawing::Canvas, output::warn};
 /// Maximum number of different warnings on standard error.
 const PRINTED: usize = 64;
 
-/// Interval between two looks at the last warnings.
-const GLANCE: Duration = Duration::from_millis(500);
-
 /// Outages in progress: each is one line on standard error, or a line of the drawing on a screen.
 #[derive(Debug, Default)]
 pub(crate) struct Outages {
     present: Mutex<BTreeMap<Server, Outage>>,
     warnings: Mutex<Warnings>,
+    /// Wakes those who wait for another reply of the evacuation API.
+    replied: Notify,
     /// True while a screen shows the lines.
     on_screen: AtomicBool,
 }
@@ -74,8 +73,13 @@ impl Outages {
 
     /// Waits until a reply of the evacuation API has said that no controller works.
     pub(crate) async fn until_leaderless(&self) {
-        while self.is_led() {
-            sleep(GLANCE).await;
+        loop {
+            // A reply between the look and the wait counts.
+            let replied = self.replied.notified();
+            if !self.is_led() {
+                return;
+            }
+            replied.await;
         }
     }
 
@@ -95,6 +99,8 @@ impl Outages {
             }
         }
         warnings.last = texts;
+        drop(warnings);
+        self.replied.notify_waiters();
     }
 
     /// Returns true when the user was told of an outage of that server.
@@ -141,18 +147,27 @@ fn seconds(duration: Duration) -> humantime::FormattedDuration {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::timeout;
+    use std::sync::Arc;
+
+    use tokio::{task::yield_now, time::timeout};
 
     use super::*;
 
+    /// The clock is paused: a timeout passes at once when nothing wakes a task.
     #[tokio::test(start_paused = true)]
-    async fn a_reply_that_says_that_no_controller_works_is_noticed_within_a_second() {
-        let outages = Outages::default();
-        let second = Duration::from_secs(1);
-        timeout(second, outages.until_leaderless()).await.unwrap_err();
-        outages.warn(Server::KubeApiserver, vec![NO_CONTROLLER.to_owned()]);
-        timeout(second, outages.until_leaderless()).await.unwrap_err();
+    async fn a_reply_that_says_that_no_controller_works_wakes_who_waits_for_it() {
+        let outages = Arc::new(Outages::default());
+        let shared = Arc::clone(&outages);
+        let mut waiting = tokio::spawn(async move { shared.until_leaderless().await });
+        for (server, text) in
+            [(Server::KubeApiserver, NO_CONTROLLER), (Server::EvacuationApi, "the drain has no deadline")]
+        {
+            yield_now().await;
+            outages.warn(server, vec![text.to_owned()]);
+            timeout(Duration::from_secs(1), &mut waiting).await.unwrap_err();
+        }
         outages.warn(Server::EvacuationApi, vec![format!("{NO_CONTROLLER}: the lease is old")]);
-        timeout(second, outages.until_leaderless()).await.unwrap();
+        timeout(Duration::from_secs(1), waiting).await.unwrap().unwrap();
+        timeout(Duration::from_secs(1), outages.until_leaderless()).await.unwrap();
     }
 }
