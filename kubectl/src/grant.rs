@@ -87,20 +87,17 @@ mod tests {
 
     #[test]
     fn a_missing_right_names_the_smallest_role_that_grants_it() {
-        let core = r#"pods/eviction" in API group """#;
+        let core = |resource: &str| format!(r#"{resource}" in API group """#);
         let ours = |resource: &str| format!(r#"{resource}" in API group "evacuation.dev""#);
         for (verb, resource, place, role) in [
             ("create", ours("evacuations"), r#" in the namespace "shop""#, "evacuation:requester"),
-            ("create", core.to_owned(), r#" in the namespace "shop""#, "evacuation:requester"),
-            ("create", core.to_owned(), " at the cluster scope", "evacuation:node-drainer"),
+            ("create", core("pods/eviction"), r#" in the namespace "shop""#, "evacuation:requester"),
+            ("create", core("pods/eviction"), " at the cluster scope", "evacuation:node-drainer"),
             ("create", ours("nodeevacuations"), " at the cluster scope", "evacuation:node-drainer"),
             ("list", ours("nodeevacuations"), " at the cluster scope", "evacuation:view"),
-            (
-                "patch",
-                r#"nodes" in API group """#.to_owned(),
-                " at the cluster scope",
-                "evacuation:node-drainer",
-            ),
+            ("patch", core("nodes"), " at the cluster scope", "evacuation:node-drainer"),
+            ("delete", core("pods"), r#" in the namespace "shop""#, "evacuation:pod-deleter"),
+            ("delete", core("pods"), " at the cluster scope", "evacuation:pod-deleter"),
             ("create", ours("evacuations/respond"), r#" in the namespace "shop""#, "evacuation:responder"),
         ] {
             let message =
@@ -114,7 +111,7 @@ mod tests {
         let told = grant("it belongs to user \"jane\", and others need the verb override on nodeevacuations");
         assert_eq!(told.unwrap(), "the ClusterRole evacuation:override grants it");
         assert_eq!(
-            grant(r#"User "joe" cannot delete resource "pods" in API group "" in the namespace "a""#),
+            grant(r#"User "joe" cannot delete resource "secrets" in API group "" in the namespace "a""#),
             None
         );
         assert_eq!(grant("pods \"db-0\" not found"), None);

@@ -46,11 +46,11 @@ impl<'s> Person<'s> {
         person
     }
 
-    /// Gives the user the right to delete pods in the whole cluster.
-    pub(crate) async fn may_delete_pods(&self) {
-        self.bind_in_cluster("admin").await;
+    /// Gives the user the right to delete pods in the scene's namespace, by the role that an error names.
+    pub(crate) async fn may_delete_pods(&self, error: &str) {
+        assert!(error.contains(&format!("bound in namespace {}", self.scene.namespace())), "{error}");
         let right = json!({"group": "", "resource": "pods", "verb": "delete"});
-        self.scene.decided(&self.name, &right, true).await;
+        self.bind(role(error), &right).await;
     }
 
     /// Binds the user to a ClusterRole in the whole cluster.
@@ -118,6 +118,12 @@ impl<'s> Person<'s> {
         });
         read.await.unwrap()
     }
+}
+
+/// Returns the ClusterRole that an error names.
+pub(crate) fn role(error: &str) -> &str {
+    let (_, rest) = error.split_once("the ClusterRole ").unwrap_or_else(|| panic!("{error}"));
+    rest.split(' ').next().unwrap()
 }
 
 /// Returns the kubectl commands that a text names. A command ends with its line, at a quoted argument's end

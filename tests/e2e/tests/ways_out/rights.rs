@@ -2,16 +2,15 @@
 
 use anyhow::bail;
 use controlplane::eventually;
+use evacuation_client::Answer;
 use evacuation_e2e::{PodSpec, scene::PATIENCE};
 use serde_json::json;
 
-use crate::{person::Person, scene};
-
-/// Returns the ClusterRole that an error names.
-fn role(error: &str) -> &str {
-    let (_, rest) = error.split_once("the ClusterRole ").unwrap_or_else(|| panic!("{error}"));
-    rest.split(' ').next().unwrap()
-}
+use crate::{
+    person::{Person, role},
+    room::{Room, drained},
+    scene,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_role_that_an_error_names_lets_a_stranger_ask_a_pod() {
@@ -56,5 +55,26 @@ async fn the_roles_that_errors_name_let_a_stranger_drain_a_node() {
         error = next.await.unwrap();
     }
     carl.runs_once_allowed(&drain).await;
+    carl.runs(&format!("kubectl evacuate cancel {node}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_role_that_errors_name_lets_a_drainer_delete_at_a_deadline() {
+    let scene = scene("deleter").await;
+    let carl = Person::drainer(&scene, "carl").await;
+    let room = Room::new(&scene, Answer::refuse("a backup runs")).await;
+    let node = &room.node;
+    let drain = format!("kubectl evacuate node {node} --force --detach --on-refusal=wait");
+    let error = carl.fails(&format!("{drain} --deadline=1h --at-deadline=delete")).await;
+    assert!(error.contains("bound in the cluster"), "{error}");
+    carl.runs(&drain).await;
+    let set = format!("kubectl evacuate set {node} --deadline=1s --at-deadline=delete");
+    let refused = carl.fails(&set).await;
+    assert_eq!(role(&refused), role(&error));
+    assert!(scene.stays(&room.pod).await);
+    carl.bind_in_cluster(role(&refused)).await;
+    carl.runs_once_allowed(&set).await;
+    scene.pods.gone(&room.pod).await.unwrap();
+    drained(&scene, node).await;
     carl.runs(&format!("kubectl evacuate cancel {node}")).await;
 }
