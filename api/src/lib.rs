@@ -10,10 +10,12 @@ mod drained_node;
 mod endpoint;
 mod evacuation;
 mod evacuation_responder;
+mod gateway_configuration;
 mod json;
 mod kind;
 mod manifest_problems;
 mod names;
+mod negotiation_settings;
 mod node_evacuation;
 mod node_evacuation_rule;
 mod node_evacuation_rule_status;
@@ -52,14 +54,18 @@ pub use drained_node::{
 pub use endpoint::{CaBundle, DEFAULT_HTTP_PATH, HttpEndpoint, HttpsTrust, ServiceEndpoint};
 pub use evacuation::{DEFAULT_TTL_SECONDS_AFTER_FINISHED, Evacuation, EvacuationSpec, PodTarget, Target};
 pub use evacuation_responder::{EvacuationResponder, EvacuationResponderSpec, default_evacuation_responder};
+pub use gateway_configuration::{
+    CallerAct, CallerMatch, CallerRow, GatewayConfiguration, GraceRange, GraceSource, Operation,
+};
 pub use json::{Json, JsonFields};
 pub use manifest_problems::{manifest_problems, manifest_responders};
 pub use names::{
-    CANCELLATION_FINALIZER, DOMAIN, GATEWAY_ASK_ALL, GATEWAY_ASK_LABEL, GATEWAY_COUNT_DELETIONS,
-    GATEWAY_COUNT_LABEL, GATEWAY_DOMAIN, GATEWAY_ENTRY_PREFIX, GATEWAY_WEBHOOKS, GATEWAY_WORKLOAD_ROWS,
-    GROUP, LIMIT_CAUSES, POD_GROUP_REQUESTER, REFRESH_REQUESTER, RESPONDERS_ANNOTATION, SELF_RESPONDER,
-    VERSION, api_version,
+    APISERVER_DOMAIN, CANCELLATION_FINALIZER, DOMAIN, GATEWAY_ANSWERS, GATEWAY_ASK_ALL, GATEWAY_ASK_LABEL,
+    GATEWAY_COUNT_DELETIONS, GATEWAY_COUNT_LABEL, GATEWAY_DOMAIN, GATEWAY_ENTRY_PREFIX, GATEWAY_STARTS,
+    GATEWAY_TRIAL_POD, GATEWAY_WEBHOOKS, GATEWAY_WORKLOAD_ROWS, GROUP, LIMIT_CAUSES, POD_GROUP_REQUESTER,
+    REFRESH_REQUESTER, RESPONDERS_ANNOTATION, SELF_RESPONDER, VERSION, api_version,
 };
+pub use negotiation_settings::{MAX_SETTINGS_SECONDS, NegotiationSettingsFile};
 pub use node_evacuation::{
     CORDONED_BY_ANNOTATION, CordonPolicy, DRAIN_ENTRY_PREFIX, DRAIN_FINALIZER, DRAIN_IN_PROGRESS, DRAINED,
     DUE_TAINT, DaemonSetRule, DrainPhase, DrainRequester, EmptyDirRule, GRACEFUL_NODE_SHUTDOWN_IN_PROGRESS,
@@ -104,8 +110,9 @@ pub use validation::{
     MAX_REQUESTERS_PER_OWNER, MAX_RESPONDERS, MAX_RESPONDERS_BYTES, MAX_RULE_NAME_LENGTH,
     MAX_SCHEDULE_LENGTH, MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS, RESERVED_REQUESTERS, ResponderParseError,
     is_dns_subdomain, is_qualified_name, nodes_allowed, parse_responders, validate_evacuation,
-    validate_evacuation_responder, validate_evacuation_update, validate_node_evacuation,
-    validate_node_evacuation_rule, validate_node_evacuation_update, validate_responders, validate_response,
+    validate_evacuation_responder, validate_evacuation_update, validate_gateway_configuration,
+    validate_negotiation_settings, validate_node_evacuation, validate_node_evacuation_rule,
+    validate_node_evacuation_update, validate_responders, validate_response,
 };
 pub use window::{DEFAULT_TIME_ZONE, Window};
 pub use window_calendar::{WindowCalendar, WindowError};

@@ -14,6 +14,8 @@ pub const SELF_RESPONDER: &str = "self";
 pub const CANCELLATION_FINALIZER: &str = "evacuation.dev/cancellation";
 /// Domain of the gateway: its labels, its entries' names, its configuration.
 pub const GATEWAY_DOMAIN: &str = "gateway.evacuation.dev";
+/// Domain of the API server's own files.
+pub const APISERVER_DOMAIN: &str = "apiserver.evacuation.dev";
 /// Prefix of the names of the gateway's entries. The name of the caller's row in its table follows.
 pub const GATEWAY_ENTRY_PREFIX: &str = "gateway.evacuation.dev/";
 /// Rows of the gateway for the controllers that own pods. They delete pods that they no longer want.

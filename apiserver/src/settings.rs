@@ -6,36 +6,30 @@ use std::{
 };
 
 use clap::Args;
-use evacuation_api::DeadlineAction;
+use evacuation_api::{
+    DeadlineAction, MAX_SETTINGS_SECONDS, NegotiationSettingsFile, validate_negotiation_settings,
+};
 use evacuation_protocol::NegotiationSettings;
 use machinery_merge::{DecodeError, Strictness, decode_yaml};
-use machinery_validation::{FieldError, FieldErrorKind, FieldPath};
+use machinery_validation::FieldError;
 use machinery_watch::follow_file;
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
-use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
-
-/// The `apiVersion` of the file.
-const API_VERSION: &str = "apiserver.evacuation.dev/v1alpha1";
-/// The kind of the file.
-const KIND: &str = "NegotiationSettings";
-/// Maximum of every number of seconds: a year.
-const MAX_SECONDS: i64 = 366 * 24 * 3600;
 
 /// Defaults of requesters and limits of responders.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SettingsOptions {
     /// Seconds until the deadline of a requester or drain that gives none. Without the flag it has none.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i64).range(1..=MAX_SECONDS))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i64).range(1..=MAX_SETTINGS_SECONDS))]
     pub default_deadline_seconds: Option<i64>,
     /// Action at that deadline, Evict (the default) or GiveUp.
     #[arg(long, value_name = "ACTION", value_parser = action)]
     pub default_at_deadline: Option<DeadlineAction>,
     /// Limit on the maximum total delay that a responder can register.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i64).range(0..=MAX_SECONDS))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i64).range(0..=MAX_SETTINGS_SECONDS))]
     pub max_delay_seconds: Option<i64>,
     /// Limit on the timeout that a responder can register.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i64).range(1..=MAX_SECONDS))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i64).range(1..=MAX_SETTINGS_SECONDS))]
     pub max_timeout_seconds: Option<i64>,
     /// File with the same settings, such as one of a ConfigMap. What it sets comes before the flags.
     /// The server reads it again every 5 s.
@@ -163,27 +157,16 @@ impl CurrentSettings {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SettingsFile {
-    api_version: String,
-    kind: String,
-    default_deadline_seconds: Option<i64>,
-    default_at_deadline: Option<DeadlineAction>,
-    max_delay_seconds: Option<i64>,
-    max_timeout_seconds: Option<i64>,
-}
-
 /// Returns the settings of a file over those of the flags.
 fn read(
     path: &Path,
     content: &[u8],
     of_flags: NegotiationSettings,
 ) -> Result<NegotiationSettings, SettingsError> {
-    let given = decode_yaml::<SettingsFile>(content, Strictness::Strict)
+    let given = decode_yaml::<NegotiationSettingsFile>(content, Strictness::Strict)
         .map_err(|source| SettingsError::Decode { path: path.to_owned(), source })?
         .value;
-    let problems = problems(&given);
+    let problems = validate_negotiation_settings(&given);
     if !problems.is_empty() {
         return Err(SettingsError::Invalid { path: path.to_owned(), problems });
     }
@@ -193,33 +176,6 @@ fn read(
         max_delay_seconds: given.max_delay_seconds.or(of_flags.max_delay_seconds),
         max_timeout_seconds: given.max_timeout_seconds.or(of_flags.max_timeout_seconds),
     })
-}
-
-fn problems(file: &SettingsFile) -> Vec<FieldError> {
-    let mut problems = Vec::new();
-    let mut add = |name: &str, message: String| {
-        problems.push(FieldError::new(FieldErrorKind::Invalid, &FieldPath::new(name), message));
-    };
-    for (name, found, wanted) in [("apiVersion", &file.api_version, API_VERSION), ("kind", &file.kind, KIND)]
-    {
-        if found != wanted {
-            add(name, format!("must be {wanted}, is {found:?}"));
-        }
-    }
-    for (name, value, least) in [
-        ("defaultDeadlineSeconds", file.default_deadline_seconds, 1),
-        ("maxDelaySeconds", file.max_delay_seconds, 0),
-        ("maxTimeoutSeconds", file.max_timeout_seconds, 1),
-    ] {
-        if value.is_some_and(|value| !(least..=MAX_SECONDS).contains(&value)) {
-            add(name, format!("must be from {least} to {MAX_SECONDS}"));
-        }
-    }
-    // A default must not need rights that its requester does not need.
-    if file.default_at_deadline == Some(DeadlineAction::Delete) {
-        add("defaultAtDeadline", "must be Evict or GiveUp".to_owned());
-    }
-    problems
 }
 
 #[cfg(test)]

@@ -1,35 +1,8 @@
 //! One call that evicts or deletes a pod, as the kube-apiserver describes it.
 
+use evacuation_api::Operation;
 use k8s_openapi::api::core::v1::Pod;
 use machinery_auth::UserInfo;
-use serde::{Deserialize, Serialize};
-
-/// Operation of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Operation {
-    /// A creation of `pods/eviction`.
-    Evict,
-    /// A deletion of a pod.
-    Delete,
-}
-
-impl Operation {
-    /// Returns the word for metrics.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Evict => "evict",
-            Self::Delete => "delete",
-        }
-    }
-
-    /// Returns the verb of a sentence: "alice asked to evict the pod".
-    pub(crate) fn verb(self) -> &'static str {
-        match self {
-            Self::Evict => "evict",
-            Self::Delete => "delete",
-        }
-    }
-}
 
 /// One call that evicts or deletes a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::{
 };
 
 use chrono::TimeDelta;
-use evacuation_api::{Evacuation, PodTarget, Requester};
+use evacuation_api::{CallerRow, Evacuation, Operation, PodTarget, Requester};
 use evacuation_protocol::disrupts;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::timeout;
@@ -24,9 +24,9 @@ use crate::{
     answer::{Answer, Unasked},
     asking::{AskError, Asker},
     attestation::{self, Attestations},
-    call::{Call, Operation},
+    call::Call,
     cluster::{Cluster, Records},
-    config::{ConfigurationFile, Row},
+    config::ConfigurationFile,
     events::EventSink,
     judge::{
         Facts, Mate, Pass, Reply, Sight, Trusted, Unwritten, Verdict, asked_mate, cuts_grace, is_forced,
@@ -149,7 +149,7 @@ impl Gateway {
     }
 
     /// Reads the pod of a call live. The error is the answer where there is no pod.
-    async fn read(&self, call: &Call, row: Option<&Row>) -> Result<Pod, Answer> {
+    async fn read(&self, call: &Call, row: Option<&CallerRow>) -> Result<Pod, Answer> {
         let _slot = self.slot(call, row).await?;
         self.metrics.pods_read.inc();
         match self.cluster.read_pod(&call.namespace, &call.pod).await {
@@ -164,7 +164,7 @@ impl Gateway {
     }
 
     /// Reads the pod of a call live, with the nodes that tell a retry for an earlier pod from a new question.
-    async fn look(&self, call: &Call, row: Option<&Row>) -> Result<View, Answer> {
+    async fn look(&self, call: &Call, row: Option<&CallerRow>) -> Result<View, Answer> {
         let pod = self.read(call, row).await?;
         let drained_before = call.operation == Operation::Evict && self.drained_before(call, &pod).await;
         Ok((Arc::new(pod), Sight::Live { drained_before }))
@@ -185,7 +185,7 @@ impl Gateway {
     }
 
     /// Decides by the caches alone.
-    fn decision(&self, call: &Call, pod: &Pod, sight: Sight, row: &Row) -> Decision {
+    fn decision(&self, call: &Call, pod: &Pod, sight: Sight, row: &CallerRow) -> Decision {
         let now = self.cluster.now();
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let records = self.cluster.records(&call.namespace, &call.pod, uid);
@@ -221,7 +221,7 @@ impl Gateway {
         call: &Call,
         pod: &Arc<Pod>,
         sight: Sight,
-        row: &Row,
+        row: &CallerRow,
         time: Duration,
     ) -> ControlFlow<Answer, View> {
         let Decision { mut verdict, waits_to_be_counted, records, asked_mate, unreadable } =
@@ -289,7 +289,7 @@ impl Gateway {
 
     /// Returns true when the cache has the Evacuation as it is now: by now it could have been canceled, and
     /// the app have refused another. One that cannot be read counts as it was recorded.
-    async fn is_current(&self, call: &Call, row: &Row, known: &Evacuation) -> Result<bool, Answer> {
+    async fn is_current(&self, call: &Call, row: &CallerRow, known: &Evacuation) -> Result<bool, Answer> {
         let _slot = self.slot(call, Some(row)).await?;
         match self.cluster.is_current(known).await {
             Ok(is_current) => Ok(is_current),
@@ -302,7 +302,7 @@ impl Gateway {
     }
 
     /// Returns true when responders are registered for the pod, or for another that is disrupted with it.
-    pub(super) fn is_asked(&self, pod: &Pod, row: &Row, group: &[Mate]) -> bool {
+    pub(super) fn is_asked(&self, pod: &Pod, row: &CallerRow, group: &[Mate]) -> bool {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         self.cluster.is_registered(pod)
             || (disrupts(&row.entry_name()) && self.cluster.is_any_registered(namespace, group))
@@ -341,7 +341,7 @@ impl Gateway {
         &self,
         call: &Call,
         pod: &Pod,
-        row: &Row,
+        row: &CallerRow,
         entry: Requester,
         expired_in: Option<&str>,
         records: &Records,
@@ -385,7 +385,7 @@ impl Gateway {
     }
 
     /// Looks again after the pod of the cache turned out to be gone: another may have its name by now.
-    async fn successor(&self, call: &Call, gone: &Pod, row: &Row) -> ControlFlow<Answer, View> {
+    async fn successor(&self, call: &Call, gone: &Pod, row: &CallerRow) -> ControlFlow<Answer, View> {
         match self.look(call, Some(row)).await {
             Ok((pod, _)) if pod.metadata.uid == gone.metadata.uid => Break(Answer::Wait(Reply::rejected(
                 call,

@@ -132,10 +132,8 @@ fn request(call: &Call, pod: &Pod) -> Result<Request<Vec<u8>>, Box<dyn std::erro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        call::Operation,
-        testing::{call_of, pod_of},
-    };
+    use crate::testing::{call_of, pod_of};
+    use evacuation_api::Operation;
 
     #[test]
     fn the_eviction_names_the_very_pod_and_carries_the_callers_grace_period_and_dry_run() {

@@ -1,10 +1,11 @@
 //! Calls and pods for the tests of this crate.
 
+use evacuation_api::Operation;
 use k8s_openapi::api::core::v1::Pod;
 use machinery_auth::UserInfo;
 use serde_json::json;
 
-use crate::call::{Call, Operation};
+use crate::call::Call;
 
 /// Returns a call of that user for the pod `shop/db-0`.
 pub(crate) fn call_of(user: &str, operation: Operation) -> Call {

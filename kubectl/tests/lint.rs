@@ -41,6 +41,44 @@ fn a_problem_is_one_line_and_exit_code_1_and_no_problem_is_exit_code_0() {
 }
 
 #[test]
+fn all_problems_of_all_files_are_named_in_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().display().to_string();
+    for (name, text) in [
+        (
+            "drain.yaml",
+            "apiVersion: evacuation.dev/v1alpha1\nkind: NodeEvacuation\nmetadata: {name: d}\n\
+             spec: {nodes: {names: [1]}, cordon: Soon, paused: 5}\n",
+        ),
+        (
+            "gateway.yaml",
+            "apiVersion: gateway.evacuation.dev/v1alpha1\nkind: GatewayConfiguration\ncallers: [{name: X}]\n",
+        ),
+        (
+            "settings.yaml",
+            "apiVersion: apiserver.evacuation.dev/v1alpha1\nkind: NegotiationSettings\nmaxDelaySeconds: 1h\n",
+        ),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let output = plugin(&["lint", "-f", &root]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "drain.yaml: NodeEvacuation d: spec.nodes.names[0]: ",
+        "drain.yaml: NodeEvacuation d: spec.cordon: ",
+        "drain.yaml: NodeEvacuation d: spec.paused: ",
+        "gateway.yaml: GatewayConfiguration: callers[0].name: ",
+        "settings.yaml: NegotiationSettings: maxDelaySeconds: ",
+    ] {
+        assert!(
+            text.lines().any(|line| line.starts_with(&format!("{root}/{expected}"))),
+            "{expected}: {text}"
+        );
+    }
+    assert_eq!((text.lines().count(), output.status.code()), (5, Some(1)), "{text}");
+}
+
+#[test]
 fn files_of_other_programs_in_a_directory_are_named_in_the_last_line() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().display().to_string();

@@ -3,6 +3,8 @@
 mod endpoints;
 mod evacuation;
 mod evacuation_responder;
+mod gateway_configuration;
+mod negotiation_settings;
 mod node_evacuation;
 mod node_evacuation_rule;
 mod object_reader;
@@ -18,6 +20,8 @@ pub use evacuation::{
     RESERVED_REQUESTERS, validate_evacuation, validate_evacuation_update,
 };
 pub use evacuation_responder::validate_evacuation_responder;
+pub use gateway_configuration::validate_gateway_configuration;
+pub use negotiation_settings::validate_negotiation_settings;
 pub use node_evacuation::{
     MAX_DRAIN_NAME_LENGTH, MAX_PHASES, validate_node_evacuation, validate_node_evacuation_update,
 };

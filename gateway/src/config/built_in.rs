@@ -1,16 +1,9 @@
 //! The built-in rows. The retry behaviour of each caller was read in its source.
 
-use evacuation_api::{DeadlineAction, RefusalPolicy};
+use evacuation_api::{CallerMatch, CallerRow, DeadlineAction, GraceSource, Operation, RefusalPolicy};
 
-use super::{
-    caller_match::CallerMatch,
-    callers::patience,
-    row::{GraceSource, Row},
-};
-use crate::{
-    call::Operation,
-    owner::{CONTROLLER_MANAGER, OwnerKind, controller_user},
-};
+use super::callers::patience;
+use crate::owner::{CONTROLLER_MANAGER, OwnerKind, controller_user};
 
 /// User of the scheduler.
 const SCHEDULER: &str = "system:kube-scheduler";
@@ -20,7 +13,7 @@ const TAINT_REASONS: [&str; 2] = ["DeletionByTaintManager", "DeletionByDeviceTai
 const TAINT_PATIENCE_SECONDS: u32 = 3600;
 
 /// Returns the built-in rows, the last of which match every call.
-pub(super) fn built_in() -> Vec<Row> {
+pub(super) fn built_in() -> Vec<CallerRow> {
     let mut rows = vec![taint_eviction(), preemption()];
     rows.extend(workload_controllers());
     rows.push(evictor());
@@ -31,7 +24,7 @@ pub(super) fn built_in() -> Vec<Row> {
 
 /// Five tries 10 ms apart, then the pod is forgotten: the Evacuation itself carries the eviction out. A taint
 /// overrides a refusal, and a delay lasts until the deadline.
-fn taint_eviction() -> Row {
+fn taint_eviction() -> CallerRow {
     let by_account = CallerMatch {
         users: controllers(&[
             "node-controller",
@@ -45,19 +38,19 @@ fn taint_eviction() -> Row {
         disruption_reasons: texts(&TAINT_REASONS),
         ..CallerMatch::default()
     };
-    Row {
+    CallerRow {
         matches: vec![by_account, by_reason],
         on_refusal: RefusalPolicy::Override,
         patience_seconds: TAINT_PATIENCE_SECONDS,
         at_deadline: DeadlineAction::Evict,
-        ..Row::named("taint-eviction")
+        ..CallerRow::named("taint-eviction")
     }
 }
 
 /// Tries again at once and without a pause. The header gives it one. Up to Kubernetes 1.32 the header stops
 /// the scheduling of all pods for ten times its seconds: use a row with 0 there.
-fn preemption() -> Row {
-    Row {
+fn preemption() -> CallerRow {
+    CallerRow {
         matches: vec![CallerMatch {
             users: texts(&[SCHEDULER]),
             operations: vec![Operation::Delete],
@@ -68,13 +61,13 @@ fn preemption() -> Row {
         at_deadline: DeadlineAction::Evict,
         retry_after_seconds: 1,
         count_deletions: true,
-        ..Row::named("preemption")
+        ..CallerRow::named("preemption")
     }
 }
 
 /// Try for ever, with pauses from 5 ms to 1,000 s (Job: 1 s to 60 s). Each has two to five workers in the
 /// whole cluster, which a header would block: they get none.
-fn workload_controllers() -> Vec<Row> {
+fn workload_controllers() -> Vec<CallerRow> {
     let row = |name: &str, accounts: &[&str], kinds: &[&str], follows_owner| {
         let operations = vec![Operation::Delete];
         let by_account = CallerMatch {
@@ -88,12 +81,12 @@ fn workload_controllers() -> Vec<Row> {
             owner_kinds: texts(kinds),
             ..CallerMatch::default()
         };
-        Row {
+        CallerRow {
             matches: vec![by_account, by_owner],
             patience_seconds: patience(name),
             follows_owner,
             count_deletions: true,
-            ..Row::named(name)
+            ..CallerRow::named(name)
         }
     };
     vec![
@@ -112,7 +105,7 @@ fn workload_controllers() -> Vec<Row> {
 /// Kubernetes' own evictor behind EvictionRequests, as its draft is: it tries with pauses from 5 s to 10 min.
 /// Its account is not settled, so the row knows the names of the controllers in the drafts. With one user for
 /// all controllers it is the only one that evicts.
-fn evictor() -> Row {
+fn evictor() -> CallerRow {
     let operations = vec![Operation::Evict];
     let accounts = controllers(&[
         "imperative-eviction*",
@@ -124,33 +117,33 @@ fn evictor() -> Row {
         CallerMatch { users: accounts, operations: operations.clone(), ..CallerMatch::default() };
     let by_manager =
         CallerMatch { users: texts(&[CONTROLLER_MANAGER]), operations, ..CallerMatch::default() };
-    Row {
+    CallerRow {
         matches: vec![by_account, by_manager],
         patience_seconds: patience("eviction-request"),
         grace_period: GraceSource::Caller,
-        ..Row::named("eviction-request")
+        ..CallerRow::named("eviction-request")
     }
 }
 
 /// Drainers that are installed into clusters, by the usual names of their service accounts.
-fn third_parties() -> Vec<Row> {
-    let row = |name: &str, accounts: &[&str]| Row {
+fn third_parties() -> Vec<CallerRow> {
+    let row = |name: &str, accounts: &[&str]| CallerRow {
         matches: vec![CallerMatch {
             users: accounts.iter().map(|account| format!("system:serviceaccount:*:{account}")).collect(),
             ..CallerMatch::default()
         }],
         patience_seconds: patience(name),
         grace_period: GraceSource::Caller,
-        ..Row::named(name)
+        ..CallerRow::named(name)
     };
     vec![
         // Tries every 10 s for 2 min, then leaves the node for a later round.
-        Row {
+        CallerRow {
             on_refusal: RefusalPolicy::GiveUp,
             ..row("cluster-autoscaler", &["cluster-autoscaler", "*cluster-autoscaler"])
         },
         // Deletes at the end of the grace period of its NodeClaim, which its user has set.
-        Row {
+        CallerRow {
             matches: vec![CallerMatch {
                 users: vec!["system:serviceaccount:*:karpenter".to_owned()],
                 operations: vec![Operation::Delete],
@@ -164,20 +157,20 @@ fn third_parties() -> Vec<Row> {
         row("karpenter", &["karpenter"]),
         // One try a cycle, of 5 min by default, and a cycle takes its time. A header would hold up its other
         // evictions.
-        Row {
+        CallerRow {
             on_refusal: RefusalPolicy::GiveUp,
             patience_seconds: 600,
             ..row("descheduler", &["descheduler", "descheduler-*"])
         },
         // One try a minute.
-        Row {
+        CallerRow {
             on_refusal: RefusalPolicy::GiveUp,
             patience_seconds: 180,
             ..row("vpa-updater", &["vpa-updater", "*-vpa-updater"])
         },
         // The library of kubectl drain without its pause of 5 s: the header gives them one.
-        Row { retry_after_seconds: 1, ..row("kured", &["kured"]) },
-        Row {
+        CallerRow { retry_after_seconds: 1, ..row("kured", &["kured"]) },
+        CallerRow {
             retry_after_seconds: 1,
             ..row("node-termination-handler", &["aws-node-termination-handler", "node-termination-handler"])
         },
@@ -187,22 +180,22 @@ fn third_parties() -> Vec<Row> {
 /// Every other caller: `kubectl drain` tries every 5 s until its timeout. `kubectl delete` does not try
 /// again by itself: client-go does so ten times, after the seconds of the header. They grow, so that ten
 /// tries last longer than an app may stay silent.
-fn anyone() -> Vec<Row> {
+fn anyone() -> Vec<CallerRow> {
     vec![
-        Row {
+        CallerRow {
             matches: vec![CallerMatch { operations: vec![Operation::Evict], ..CallerMatch::default() }],
             patience_seconds: patience("eviction"),
             grace_period: GraceSource::Caller,
-            ..Row::named("eviction")
+            ..CallerRow::named("eviction")
         },
-        Row {
+        CallerRow {
             on_refusal: RefusalPolicy::GiveUp,
             patience_seconds: 90,
             ask_again_after_seconds: 60,
             grace_period: GraceSource::Caller,
             retry_after_seconds: 1,
             max_retry_after_seconds: 10,
-            ..Row::named("deletion")
+            ..CallerRow::named("deletion")
         },
     ]
 }
@@ -219,7 +212,7 @@ fn texts(all: &[&str]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{
-        config::{callers::CALLERS, row::Table},
+        config::{callers::CALLERS, table::Table},
         testing::{call_of, pod_of},
     };
 

@@ -2,20 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use evacuation_api::GATEWAY_DOMAIN;
+use evacuation_api::{GatewayConfiguration, validate_gateway_configuration};
 use machinery_merge::{DecodeError, Strictness, decode_yaml};
 use machinery_validation::FieldError;
-use serde::{Deserialize, Serialize};
 
-use super::{
-    row::{Row, Table},
-    validation::validate,
-};
-
-/// Version of the file.
-const VERSION: &str = "v1alpha1";
-/// Kind of the file.
-const KIND: &str = "GatewayConfiguration";
+use super::table::Table;
 
 /// Reason that a file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -52,26 +43,6 @@ fn texts(problems: &[FieldError]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The document: rows that come before the built-in ones.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct GatewayConfiguration {
-    pub(super) api_version: String,
-    pub(super) kind: String,
-    #[serde(default)]
-    pub(super) callers: Vec<Row>,
-}
-
-impl GatewayConfiguration {
-    /// Returns the `apiVersion` of every file.
-    pub(super) fn api_version() -> String {
-        format!("{GATEWAY_DOMAIN}/{VERSION}")
-    }
-
-    /// The kind of every file.
-    pub(super) const KIND: &str = KIND;
-}
-
 /// Checks a file as the gateway would at its start.
 ///
 /// # Errors
@@ -95,7 +66,7 @@ pub(super) fn table(path: &Path, text: &[u8]) -> Result<Table, ConfigurationErro
 pub(crate) fn read(path: &Path, text: &[u8]) -> Result<GatewayConfiguration, ConfigurationError> {
     let decoded = decode_yaml::<GatewayConfiguration>(text, Strictness::Strict)
         .map_err(|source| ConfigurationError::Decode { path: path.to_owned(), source })?;
-    let problems = validate(&decoded.value);
+    let problems = validate_gateway_configuration(&decoded.value);
     if problems.is_empty() {
         return Ok(decoded.value);
     }
@@ -105,10 +76,8 @@ pub(crate) fn read(path: &Path, text: &[u8]) -> Result<GatewayConfiguration, Con
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        call::Operation,
-        testing::{call_of, pod_of},
-    };
+    use crate::testing::{call_of, pod_of};
+    use evacuation_api::Operation;
     use std::error::Error;
 
     fn read(callers: &str) -> Result<Table, String> {

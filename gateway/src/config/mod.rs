@@ -9,13 +9,12 @@ mod callers;
 mod file;
 mod reference;
 mod reload;
-mod row;
-mod validation;
+mod table;
 
 pub(crate) use self::{
     file::read,
     reload::{ConfigurationFile, ConfigurationGauges},
-    row::{GraceSource, Row, RowAct, Table},
+    table::Table,
 };
 pub use self::{
     file::{ConfigurationError, check},

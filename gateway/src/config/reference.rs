@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use evacuation_api::DeadlineAction;
+use evacuation_api::{CallerRow, DeadlineAction};
 
 use super::{
     built_in::built_in,
     callers::{CALLERS, longest_pause},
-    row::Row,
 };
 
 /// The text before the tables.
@@ -57,12 +56,12 @@ pub fn reference() -> String {
     page
 }
 
-fn entry(row: &Row) -> String {
+fn entry(row: &CallerRow) -> String {
     let patience = time(row.patience_seconds);
     if row.at_deadline == DeadlineAction::GiveUp { patience } else { format!("{patience}, then Evict") }
 }
 
-fn retry_after(row: &Row) -> String {
+fn retry_after(row: &CallerRow) -> String {
     match (row.retry_after_seconds, row.longest_retry_after()) {
         (0, _) => "none".to_owned(),
         (first, longest) if first == longest => time(first),

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     file::{ConfigurationError, read_error, table},
-    row::Table,
+    table::Table,
 };
 
 /// The state of the configuration, for metrics.
@@ -100,10 +100,8 @@ mod tests {
     use machinery_watch::FILE_INTERVAL;
 
     use super::*;
-    use crate::{
-        call::Operation,
-        testing::{call_of, pod_of},
-    };
+    use crate::testing::{call_of, pod_of};
+    use evacuation_api::Operation;
 
     fn file(name: &str) -> String {
         format!(

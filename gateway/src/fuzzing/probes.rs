@@ -31,7 +31,7 @@ impl Probes {
     pub(super) fn probe(&mut self, api_away: bool, leaderless: Option<DateTime<Utc>>, now: DateTime<Utc>) {
         let moment = self.moment(now);
         self.reachability.probed((!api_away).then_some(Proof::TakesWrites), moment);
-        self.lease.read(Some(leaderless.unwrap_or(now)), moment);
+        self.lease.read(Some(leaderless.unwrap_or(now)), None, moment);
         self.span.seen(self.cause(now, true), moment, now);
     }
 

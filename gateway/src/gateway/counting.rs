@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use evacuation_api::Requester;
+use evacuation_api::{CallerRow, Requester};
 use k8s_openapi::api::core::v1::Pod;
 use tracing::{info, warn};
 
@@ -14,7 +14,6 @@ use crate::{
     answer::{Answer, Unasked},
     call::Call,
     cluster::Records,
-    config::Row,
     judge::{Pass, Reply},
     ledger::Counted,
 };
@@ -26,7 +25,7 @@ impl Gateway {
         &self,
         call: &Call,
         pod: &Pod,
-        row: &Row,
+        row: &CallerRow,
         entry: Requester,
         records: &Records,
         time: Duration,

@@ -7,10 +7,12 @@ use k8s_openapi::api::core::v1::Pod;
 use machinery_client::{NoSlot, Slot};
 
 use super::{Decision, Gateway, View};
+use evacuation_api::CallerRow;
+
 use crate::{
     answer::{Answer, Unasked},
     call::Call,
-    config::{Row, Table},
+    config::Table,
     judge::{Reply, Sight, Verdict},
 };
 
@@ -39,7 +41,7 @@ enum Turn {
 
 impl Gateway {
     /// Waits for the turn of a call that needs the API. The error is the answer where there is none.
-    pub(super) async fn slot(&self, call: &Call, row: Option<&Row>) -> Result<Slot, Answer> {
+    pub(super) async fn slot(&self, call: &Call, row: Option<&CallerRow>) -> Result<Slot, Answer> {
         self.limiter.slot(&call.user.name, TURN).await.map_err(|none| match none {
             NoSlot::Flow => Answer::Wait(Reply::busy(call, retry(row))),
             NoSlot::All => Answer::Unasked(Unasked::Busy),
@@ -113,7 +115,7 @@ impl Gateway {
     }
 
     /// Returns true when the app of the pod is asked before it is evicted.
-    fn is_to_be_asked(&self, pod: &Pod, row: &Row) -> bool {
+    fn is_to_be_asked(&self, pod: &Pod, row: &CallerRow) -> bool {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         self.is_asked(pod, row, &self.cluster.mates(pod)) || self.cluster.namespace(namespace).asks_all
     }
@@ -141,8 +143,8 @@ fn turn(verdict: &Verdict, is_being_asked: bool, load: Load) -> Option<Turn> {
 
 /// Returns the seconds of Retry-After for a call of that row. A call for a pod that is not known has no row,
 /// and gets no header: its caller could be a workload controller, whose workers a header blocks.
-fn retry(row: Option<&Row>) -> u32 {
-    row.map_or(0, Row::longest_retry_after)
+fn retry(row: Option<&CallerRow>) -> u32 {
+    row.map_or(0, CallerRow::longest_retry_after)
 }
 
 #[cfg(test)]

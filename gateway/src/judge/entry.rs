@@ -1,13 +1,12 @@
 //! The entry that stands for a caller in an Evacuation.
 
 use chrono::TimeDelta;
-use evacuation_api::{DeadlineAction, RefusalPolicy, Requester};
+use evacuation_api::{CallerRow, DeadlineAction, GraceSource, Operation, RefusalPolicy, Requester};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Facts, counts, is_forced};
 use crate::{
-    call::{Call, Operation},
-    config::{GraceSource, Row},
+    call::Call,
     pod::{chosen_grace, own_grace},
 };
 
@@ -54,7 +53,7 @@ fn returns_within(facts: &Facts<'_>) -> Option<i64> {
 ///
 /// Such a call must not repeat itself: a deletion of a pod that terminates shortens the grace period that
 /// its app has.
-pub(crate) fn cuts_grace(call: &Call, pod: &Pod, row: &Row) -> bool {
+pub(crate) fn cuts_grace(call: &Call, pod: &Pod, row: &CallerRow) -> bool {
     let chosen = chosen_grace(pod, call.grace_period_seconds);
     let is_shorter = chosen.is_some_and(|chosen| own_grace(pod).is_none_or(|own| chosen < own));
     call.operation == Operation::Delete && is_shorter && grace(call, pod, row) != chosen
@@ -62,7 +61,7 @@ pub(crate) fn cuts_grace(call: &Call, pod: &Pod, row: &Row) -> bool {
 
 /// Returns the caller's grace period, if it counts. That of a forced deletion does not: such a call comes
 /// here only when the caller may not force it.
-fn grace(call: &Call, pod: &Pod, row: &Row) -> Option<i64> {
+fn grace(call: &Call, pod: &Pod, row: &CallerRow) -> Option<i64> {
     if row.grace_period == GraceSource::Pod || is_forced(call, pod) {
         return None;
     }

@@ -1,10 +1,11 @@
 //! Calls that always pass.
 
+use evacuation_api::Operation;
 use evacuation_protocol::{LivePod, PodPhase};
 
 use super::{Facts, Pass};
 use crate::{
-    call::{Call, Operation},
+    call::Call,
     owner::CONTROLLER_MANAGER,
     pod::{chosen_grace, is_mirror},
 };

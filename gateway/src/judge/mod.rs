@@ -11,7 +11,7 @@ mod successor;
 mod unwritten;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::{DeadlineAction, Evacuation, RefusalPolicy, Requester};
+use evacuation_api::{CallerAct, CallerRow, DeadlineAction, Evacuation, Operation, RefusalPolicy, Requester};
 use evacuation_protocol::{Outage, has_expired, needs_none};
 use k8s_openapi::api::core::v1::Pod;
 
@@ -25,11 +25,7 @@ pub(crate) use self::{
     unwritten::{Unwritten, unwritten},
 };
 use self::{entry::entry, exemption::exemption, progress::Progress, successor::Meaning};
-use crate::{
-    call::{Call, Operation},
-    config::{Row, RowAct},
-    namespace::NamespaceFacts,
-};
+use crate::{call::Call, namespace::NamespaceFacts};
 
 /// The call, and the objects that concern it.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +46,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) unreadable: Option<&'a str>,
     /// The other pods of the pod's PodGroup, if they move together with it.
     pub(crate) group: &'a [Mate],
-    pub(crate) row: &'a Row,
+    pub(crate) row: &'a CallerRow,
     pub(crate) trusted: &'a Trusted,
     /// The outage that lasts now, if there is one.
     pub(crate) outage: Option<Outage>,
@@ -213,7 +209,7 @@ fn without_outage(facts: &Facts<'_>) -> Verdict {
     if let Some(pass) = exemption(facts) {
         return Verdict::Pass(pass);
     }
-    if facts.row.act == RowAct::Pass {
+    if facts.row.act == CallerAct::Pass {
         return Verdict::Pass(Pass::Row);
     }
     let counts = counts(facts);

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use evacuation_api::{Answer, ConditionType, Evacuation, ResponderState, ResponderStatus};
+use evacuation_api::{Answer, CallerRow, ConditionType, Evacuation, ResponderState, ResponderStatus};
 use evacuation_protocol::{Outage, OutageCause};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use machinery_logging::one_line;
 
 use super::{Facts, outage::cause_words, patience};
-use crate::{call::Call, config::Row};
+use crate::call::Call;
 
 /// Maximum length of a responder's own words, in bytes.
 const MAX_WORDS: usize = 300;
@@ -45,7 +45,7 @@ pub(crate) struct Reply {
 impl Reply {
     /// Returns the reply to a caller whose entry is in an Evacuation that has not ended, or that waits for
     /// that of another pod of the PodGroup.
-    pub(crate) fn waiting(call: &Call, row: &Row, evacuation: &Evacuation, now: DateTime<Utc>) -> Self {
+    pub(crate) fn waiting(call: &Call, row: &CallerRow, evacuation: &Evacuation, now: DateTime<Utc>) -> Self {
         let of_mate = mate(call, evacuation);
         let mut text = format!("{}: {of_mate}{}", call.target(), state(evacuation));
         let key = row.entry_name();
@@ -144,7 +144,7 @@ impl Reply {
     }
 
     /// Returns the reply to a deletion that a budget holds back, in the words of the eviction API.
-    pub(crate) fn blocked(call: &Call, row: &Row, message: &str) -> Self {
+    pub(crate) fn blocked(call: &Call, row: &CallerRow, message: &str) -> Self {
         Self {
             code: 429,
             reason: "TooManyRequests",
@@ -156,19 +156,19 @@ impl Reply {
     }
 
     /// Returns the reply to a caller whose entry found no room, in the words of the limit or quota.
-    pub(crate) fn no_room(call: &Call, row: &Row, message: &str) -> Self {
+    pub(crate) fn no_room(call: &Call, row: &CallerRow, message: &str) -> Self {
         Self { cause: NO_ROOM, ..Self::blocked(call, row, message) }
     }
 
     /// Returns the reply to a caller whose pod has an Evacuation or a registration that cannot be read, in
     /// the words of the evacuation API.
-    pub(crate) fn unreadable(call: &Call, row: &Row, message: &str) -> Self {
+    pub(crate) fn unreadable(call: &Call, row: &CallerRow, message: &str) -> Self {
         Self { cause: UNREADABLE, ..Self::blocked(call, row, message) }
     }
 
     /// Returns the reply to a caller whose pod has an Evacuation of that name that the API server could not
     /// read, while the API does not answer. `until` is the end of the hold, once an outage has one.
-    pub(crate) fn unread(call: &Call, row: &Row, name: &str, until: Option<DateTime<Utc>>) -> Self {
+    pub(crate) fn unread(call: &Call, row: &CallerRow, name: &str, until: Option<DateTime<Utc>>) -> Self {
         let end = until.map(|until| format!(" until {} at the latest", stamp(until))).unwrap_or_default();
         let message = format!(
             "{}, and this call waits{end}: its app may have answered in evacuation {name}, which cannot be \
@@ -180,7 +180,7 @@ impl Reply {
 
     /// Returns the reply to a caller whose question the evacuation API rejects, in its words. The app was not
     /// asked, and the caller can do nothing about it.
-    pub(crate) fn rejected(call: &Call, row: &Row, message: &str) -> Self {
+    pub(crate) fn rejected(call: &Call, row: &CallerRow, message: &str) -> Self {
         let message = format!("the evacuation API rejects the question to its app: {}", words(message));
         Self { cause: REJECTED, ..Self::blocked(call, row, &message) }
     }
@@ -202,7 +202,7 @@ impl Reply {
     }
 
     /// Returns the reply to a call for which every slot of the gateway is taken.
-    pub(crate) fn gateway_busy(call: &Call, row: &Row) -> Self {
+    pub(crate) fn gateway_busy(call: &Call, row: &CallerRow) -> Self {
         Self {
             message: format!(
                 "{}: all users together have too many calls in progress, and its app was not asked yet",
@@ -214,7 +214,7 @@ impl Reply {
     }
 
     /// Returns the reply to a dry run of a call whose app would be asked.
-    pub(crate) fn dry_run(call: &Call, row: &Row) -> Self {
+    pub(crate) fn dry_run(call: &Call, row: &CallerRow) -> Self {
         Self {
             code: 429,
             reason: "TooManyRequests",
@@ -249,7 +249,7 @@ fn mate(call: &Call, evacuation: &Evacuation) -> String {
 }
 
 /// Returns the end of a counted deletion in words, and what ends it sooner while a budget holds it back.
-fn counted(call: &Call, row: &Row, evacuation: &Evacuation, patience: i64) -> String {
+fn counted(call: &Call, row: &CallerRow, evacuation: &Evacuation, patience: i64) -> String {
     match patience::end(call, row, evacuation) {
         Some(end) => format!(
             "this deletion counts as an eviction, and passes the budget from {} on; sooner when the budget has room, \

@@ -5,11 +5,11 @@
 //! needs proof: the call must be a retry for the earlier pod, and no call for this one.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::{ConditionType, Evacuation, from_condition_time};
+use evacuation_api::{ConditionType, Evacuation, Operation, from_condition_time};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Facts, Reply, Sight, patience};
-use crate::{call::Operation, pod::node_name};
+use crate::pod::node_name;
 
 /// Time after the end of an Evacuation in which a call for the pod's successor counts as a retry. Callers
 /// that name the pod and not its UID try again every 5 to 20 s.

@@ -1,10 +1,10 @@
 //! What becomes of a call whose entry was not written.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{Evacuation, Requester};
+use evacuation_api::{CallerRow, Evacuation, Requester};
 
 use super::Reply;
-use crate::{asking::AskError, call::Call, config::Row};
+use crate::{asking::AskError, call::Call};
 
 /// What becomes of a call whose entry was not written.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub(crate) enum Unwritten {
 /// first.
 pub(crate) fn unwritten(
     call: &Call,
-    row: &Row,
+    row: &CallerRow,
     entry: &Requester,
     (active, expired): (Option<&Evacuation>, bool),
     error: &AskError,

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use evacuation_api::Evacuation;
+use evacuation_api::{Blindness, Evacuation};
 use evacuation_protocol::{OutageCause, Proof, lease_renewed};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, Resource};
@@ -58,7 +58,7 @@ impl Probes {
                         warn!("the evacuation API does not answer: unanswered calls pass, answers hold");
                     }
                     Some(OutageCause::Leaderless) => {
-                        warn!("no controller leads: unanswered calls pass after a while, answers hold");
+                        warn!("no controller works: unanswered calls pass after a while, answers hold");
                     }
                     None => info!("the outage is over"),
                 }
@@ -81,7 +81,9 @@ impl Probes {
     async fn read_lease(&self) {
         let Some((api, name)) = &self.lease else { return };
         if let Ok(Ok(lease)) = timeout(TIMEOUT, api.get_opt(name)).await {
-            self.outages.lease_read(lease.as_ref().and_then(lease_renewed), Instant::now());
+            let lease = lease.as_ref();
+            let blindness = lease.and_then(Blindness::of);
+            self.outages.lease_read(lease.and_then(lease_renewed), blindness, Instant::now());
         }
     }
 }

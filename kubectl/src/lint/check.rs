@@ -2,14 +2,25 @@
 
 use std::borrow::Cow;
 
-use evacuation_api::{DOMAIN, GROUP, manifest_problems};
+use evacuation_api::{
+    APISERVER_DOMAIN, DOMAIN, GATEWAY_DOMAIN, GROUP, GatewayConfiguration, NegotiationSettingsFile,
+    manifest_problems,
+};
 use machinery_merge::Parsed;
 use serde_json::Value;
 
-use super::{checked::Checked, kinds::kind_problems};
+use super::{
+    checked::Checked,
+    kinds::{file_problems, kind_problems},
+};
+use crate::documents::documents;
 
 /// API group of the files of kustomize, which no cluster has.
 const KUSTOMIZE_GROUP: &str = "kustomize.config.k8s.io";
+
+/// Groups and kinds of the files that processes read at their start.
+const FILES: [(&str, &str); 2] =
+    [(GATEWAY_DOMAIN, GatewayConfiguration::KIND), (APISERVER_DOMAIN, NegotiationSettingsFile::KIND)];
 
 /// Returns the reason for which a document is no object of Kubernetes. `None` for an object.
 pub(super) fn foreign(value: &Value) -> Option<&'static str> {
@@ -20,8 +31,21 @@ pub(super) fn foreign(value: &Value) -> Option<&'static str> {
     (group_of(version) == KUSTOMIZE_GROUP).then_some("it is a file of kustomize, which reads its folder")
 }
 
-/// Adds the problems of an object, and of each object of a list, to `problems`; counts the objects.
-pub(super) fn check(document: &Parsed, number: usize, objects: &mut Checked, problems: &mut Vec<String>) {
+/// Adds the problems of an object, and of each object of a list, to `problems`; counts the objects. `text` is
+/// all that the document's file holds.
+pub(super) fn check(
+    document: &Parsed,
+    text: &str,
+    number: usize,
+    objects: &mut Checked,
+    problems: &mut Vec<String>,
+) {
+    let (group, kind) = group_and_kind(&document.value);
+    if let Some(found) = file_problems(group, text) {
+        objects.number += 1;
+        problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", kind.escape_debug())));
+        return;
+    }
     let duplicates =
         document.duplicate_fields.iter().map(|path| format!("document {number}: {path}: is given twice"));
     problems.extend(duplicates);
@@ -47,9 +71,42 @@ fn check_value(value: &Value, place: &str, objects: &mut Checked, problems: &mut
         return;
     }
     objects.number += 1;
-    let found = if group == GROUP { kind_problems(value, version, kind) } else { manifest_problems(value) };
+    let mut found =
+        if group == GROUP { kind_problems(value, version, kind) } else { manifest_problems(value) };
+    if (version, kind) == ("v1", "ConfigMap") {
+        found.extend(data_problems(value));
+    }
     let object = object_name(value, kind, place);
     problems.extend(found.into_iter().map(|problem| format!("{object}: {problem}")));
+}
+
+/// Returns the problems of the files of processes in a ConfigMap.
+fn data_problems(config_map: &Value) -> Vec<String> {
+    let data = config_map.get("data").and_then(Value::as_object).into_iter().flatten();
+    let files = data.filter_map(|(name, text)| {
+        let text = text.as_str()?;
+        let read: Vec<_> = documents(text).collect();
+        let of_documents = read.iter().flatten().find_map(|document| group_of_file(&document.value));
+        let is_broken = read.iter().any(Result::is_err);
+        let of_lines = || text.lines().filter(|_| is_broken).find_map(group_of_line);
+        let found = of_documents.or_else(of_lines).and_then(|group| file_problems(group, text))?;
+        Some(found.into_iter().map(move |problem| format!("data[{name}]: {problem}")))
+    });
+    files.flatten().collect()
+}
+
+/// Returns the group of a file that a process reads. One without an `apiVersion` shows it by its kind.
+fn group_of_file(value: &Value) -> Option<&'static str> {
+    let (version, kind) = (text(value, "/apiVersion"), text(value, "/kind"));
+    let is_of =
+        |(group, file): &&(&str, &str)| group_of(version) == *group || (version.is_empty() && kind == *file);
+    FILES.iter().find(is_of).map(|(group, _)| *group)
+}
+
+/// Returns the group that a line of a file names as its `apiVersion`.
+fn group_of_line(line: &str) -> Option<&'static str> {
+    let version = line.trim_start().strip_prefix("apiVersion:")?.trim().trim_matches(['"', '\'']);
+    FILES.iter().find(|(group, _)| group_of(version) == *group).map(|(group, _)| *group)
 }
 
 /// Returns an item of a list such as `PodList`, whose items may leave out their kind.
@@ -76,6 +133,10 @@ fn object_name(value: &Value, kind: &str, place: &str) -> String {
     let namespace = text(value, "/metadata/namespace");
     let slash = if namespace.is_empty() { "" } else { "/" };
     format!("{kind} {namespace}{slash}{name}").escape_debug().to_string()
+}
+
+fn group_and_kind(value: &Value) -> (&str, &str) {
+    (group_of(text(value, "/apiVersion")), text(value, "/kind"))
 }
 
 fn group_of(version: &str) -> &str {

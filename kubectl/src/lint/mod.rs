@@ -22,9 +22,10 @@ use tool::{LIMITS, Tools};
 /// Check manifests before they reach a cluster: pods, pod templates and the objects of evacuation.dev.
 ///
 /// Each problem is one line on standard output, with the file, the object and the field: annotations that
-/// cannot be read, responders that do not exist, and Evacuations, EvacuationResponders, NodeEvacuations and
-/// NodeEvacuationRules that the server would refuse. No cluster is needed, so rights, quotas and what exists
-/// are not checked.
+/// cannot be read, responders that do not exist, Evacuations, EvacuationResponders, NodeEvacuations and
+/// NodeEvacuationRules that the server would refuse, and a GatewayConfiguration or NegotiationSettings, as a
+/// file or in a ConfigMap, with which the gateway or the API server would not start. No cluster is needed, so
+/// rights, quotas and what exists are not checked.
 ///
 /// A directory with a kustomization or a Helm chart is rendered if kustomize, kubectl or helm is on the PATH.
 /// Files of a directory that hold no object are named in the last line, and are no problem.
@@ -101,7 +102,7 @@ fn lint_text(text: &str, input: &Input, checked: &mut Checked) -> Vec<String> {
             // As kubectl, which skips documents without content.
             Ok(document) if document.value.is_null() => continue,
             Ok(document) => match foreign(&document.value) {
-                None => check(&document, number, checked, &mut problems),
+                None => check(&document, text, number, checked, &mut problems),
                 Some(_) if !is_named => checked.leave_input(name(input)),
                 Some(reason) => {
                     problems.push(format!("document {number}: is not an object of Kubernetes: {reason}"));

@@ -198,11 +198,148 @@ fn every_kind_that_the_server_would_refuse_is_a_problem_with_all_its_errors_at_o
 }
 
 #[test]
+fn every_field_of_a_wrong_type_is_a_problem_beside_the_other_problems_of_the_object() {
+    let of = |kind: &str, spec: &str| {
+        let head = format!("apiVersion: evacuation.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: d}}\n");
+        problems(&format!("{head}spec: {spec}\n"))
+    };
+    let responder = of(
+        "EvacuationResponder",
+        "{selector: {}, name: failover, priority: high, timeoutSeconds: [], maxDelaySeconds: -1, timeout: 5}",
+    );
+    for (line, expected) in responder.iter().zip([
+        "EvacuationResponder d: unknown field \"spec.timeout\"",
+        "EvacuationResponder d: spec.priority: invalid type: string \"high\", expected i32",
+        "EvacuationResponder d: spec.timeoutSeconds: invalid type: sequence, expected i64",
+        "EvacuationResponder d: spec.name: Invalid value: \"failover\"",
+        "EvacuationResponder d: spec.maxDelaySeconds: Invalid value: -1",
+    ]) {
+        assert!(line.starts_with(expected), "{line}, not {expected}");
+    }
+    assert_eq!(responder.len(), 5, "{responder:?}");
+    // Without the field the checks of its neighbours would blame what is right.
+    for (kind, spec, expected) in [
+        ("NodeEvacuation", "{nodes: {names: [1, node-a, {}], follow: x}}", 3),
+        ("NodeEvacuation", "{nodes: {selector: 5, follow: true}}", 1),
+        ("NodeEvacuation", "{nodes: {names: [a]}, requester: {atDeadline: Evict, deadlineSeconds: 5s}}", 1),
+        ("NodeEvacuation", "{nodes: {names: [a]}, phases: [{selector: x}, {minPriority: y}]}", 2),
+        (
+            "Evacuation",
+            "{target: {pod: {name: 5}}, requesters: [{name: 6}, {name: acme.io/a, onRefusal: x}]}",
+            3,
+        ),
+    ] {
+        let found = of(kind, spec);
+        let is_type =
+            |line: &String| line.contains(": invalid type: ") || line.contains(": unknown variant ");
+        assert!(found.len() == expected && found.iter().all(is_type), "{spec}: {found:?}");
+    }
+}
+
+#[test]
+fn a_file_with_which_a_process_would_not_start_is_a_problem() {
+    let gateway = "apiVersion: gateway.evacuation.dev/v1alpha1\nkind: GatewayConfiguration\n";
+    let settings = "apiVersion: apiserver.evacuation.dev/v1alpha1\nkind: NegotiationSettings\n";
+    for text in [
+        format!("{gateway}callers: [{{name: repair, matches: [{{users: [bot-*]}}]}}]\n"),
+        format!("{settings}defaultDeadlineSeconds: 60\ndefaultAtDeadline: Evict\n"),
+    ] {
+        assert_eq!(problems(&text), Vec::<String>::new(), "{text}");
+        assert_eq!(found(&text), (Vec::new(), "no problem, 1 object checked".to_owned()), "{text}");
+    }
+    for (text, expected) in [
+        (
+            format!(
+                "{gateway}callers: [{{name: A, patienceSeconds: soon}}, {{name: b, act: Pass}}]\nrows: []\n"
+            ),
+            &[
+                "GatewayConfiguration: unknown field \"rows\"",
+                "GatewayConfiguration: callers[0].patienceSeconds: invalid type: ",
+                "GatewayConfiguration: callers[0].name: Invalid value: ",
+                "GatewayConfiguration: callers[1].matches: Required value: ",
+            ][..],
+        ),
+        (
+            gateway.replace("v1alpha1", "v1") + "x: &x {name: a}\ncallers: [{<<: *x, name: b}]\n",
+            &[
+                "GatewayConfiguration: unknown field \"callers[0].<<\"",
+                "GatewayConfiguration: unknown field \"x\"",
+                "GatewayConfiguration: apiVersion: Invalid value: must be gateway.evacuation.dev/v1alpha1",
+            ],
+        ),
+        (
+            format!("{settings}maxDelaySeconds: -1\nmaxTimeoutSeconds: 5s\ndefaultAtDeadline: Delete\n"),
+            &[
+                "NegotiationSettings: maxTimeoutSeconds: invalid type: ",
+                "NegotiationSettings: maxDelaySeconds: Invalid value: ",
+                "NegotiationSettings: defaultAtDeadline: Invalid value: must be Evict or GiveUp",
+            ],
+        ),
+        (
+            format!("{settings}---\n{{apiVersion: v1, kind: Pod, metadata: {{name: p}}}}\n"),
+            &["NegotiationSettings: the body is malformed: there is more than one document"],
+        ),
+    ] {
+        let found = problems(&text);
+        let starts = |(line, start): (&String, &&str)| line.starts_with(*start);
+        assert_eq!(found.len(), expected.len(), "{text}: {found:?}");
+        assert!(found.iter().zip(expected).all(starts), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn the_files_of_processes_in_a_config_map_are_checked() {
+    let text = r"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: evacuation-system}
+data:
+  notes.txt: 'see evacuation.dev: ['
+  other.yaml: 'domain: evacuation.dev'
+  settings.yaml: |
+    apiVersion: apiserver.evacuation.dev/v1alpha1
+    kind: NegotiationSettings
+    maxDelaySeconds: -1
+  gateway.yaml: |
+    apiVersion: gateway.evacuation.dev/v1alpha1
+    kind: GatewayConfiguration
+    callers: []
+";
+    let found = problems(text);
+    let expected =
+        "ConfigMap evacuation-system/settings: data[settings.yaml]: maxDelaySeconds: Invalid value: ";
+    assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?}");
+}
+
+#[test]
+fn a_file_in_a_config_map_that_cannot_be_parsed_or_names_no_version_is_a_problem() {
+    let of = |file: &str| {
+        let data = serde_json::json!({"gateway.yaml": file});
+        let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": data});
+        problems(&map.to_string())
+    };
+    for (file, expected) in [
+        (
+            "apiVersion: gateway.evacuation.dev/v1alpha1\nkind: GatewayConfiguration\n callers: []\n",
+            "malformed",
+        ),
+        ("kind: GatewayConfiguration\ncallers: []\n", "missing field `apiVersion`"),
+    ] {
+        let found = of(file);
+        let starts = found.len() == 1 && found[0].starts_with("ConfigMap m: data[gateway.yaml]: ");
+        assert!(starts && found[0].contains(expected), "{found:?}");
+    }
+    for other in ["apiVersion: acme.io/v1\nkind: GatewayConfiguration\n", "{{ template }}: [", "text"] {
+        assert_eq!(of(other), Vec::<String>::new(), "{other}");
+    }
+}
+
+#[test]
 fn what_was_not_checked_is_named() {
-    let text = "apiVersion: gateway.evacuation.dev/v1alpha1\nkind: GatewayConfiguration\ncallers: []\n---\n\
+    let text = "apiVersion: later.evacuation.dev/v1alpha1\nkind: LaterConfiguration\n---\n\
                 {apiVersion: v1, kind: Pod, metadata: {name: p}}\n";
     assert_eq!(problems(text), Vec::<String>::new());
-    let summary = "no problem, 1 object checked; not checked: GatewayConfiguration";
+    let summary = "no problem, 1 object checked; not checked: LaterConfiguration";
     assert_eq!(found(text), (Vec::new(), summary.to_owned()));
 }
 

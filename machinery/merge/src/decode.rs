@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::{
     DecodeError, Parsed,
@@ -78,13 +79,12 @@ pub fn decode_parsed<T: DeserializeOwned>(
 ) -> Result<Decoded<T>, DecodeError> {
     let Parsed { value, duplicate_fields } = parsed;
     let mut unknown_fields = Vec::new();
-    let mut note = |path: serde_ignored::Path<'_>| {
+    let mut note = |path: &serde_ignored::Path<'_>| {
         if unknown_fields.len() < MAX_FINDINGS {
-            unknown_fields.push(finding::path(&FieldPath(&path)));
+            unknown_fields.push(finding::path(&FieldPath(path)));
         }
     };
-    let object = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(Source(value), &mut note))
-        .map_err(|error| wrong_type(&error))?;
+    let object = deserialize(value, &mut note).map_err(|error| wrong_type(&error))?;
     let decoded = match strictness {
         Strictness::Ignore => {
             Decoded { value: object, unknown_fields: Vec::new(), duplicate_fields: Vec::new() }
@@ -96,6 +96,15 @@ pub fn decode_parsed<T: DeserializeOwned>(
         return Err(DecodeError::Strict { findings });
     }
     Ok(decoded)
+}
+
+/// Reads an object from a value, and calls `note` for each field that the type does not know.
+pub(crate) fn deserialize<T: DeserializeOwned>(
+    value: Value,
+    note: &mut impl FnMut(&serde_ignored::Path<'_>),
+) -> Result<T, serde_path_to_error::Error<serde_json::Error>> {
+    let mut note = |path: serde_ignored::Path<'_>| note(&path);
+    serde_path_to_error::deserialize(serde_ignored::Deserializer::new(Source(value), &mut note))
 }
 
 fn wrong_type(error: &serde_path_to_error::Error<serde_json::Error>) -> DecodeError {

@@ -1,6 +1,7 @@
 //! The laws, as checks of one call each.
 
 use chrono::{DateTime, Utc};
+use evacuation_api::Operation;
 
 use super::{
     super::{
@@ -10,7 +11,7 @@ use super::{
     },
     HOLD_SECONDS, Oracle,
 };
-use crate::call::{Call, Operation};
+use crate::call::Call;
 
 /// Time after the end of an Evacuation in which a call by name counts as a retry for the earlier pod.
 const RETRY_SECONDS: i64 = 30;

@@ -1,6 +1,6 @@
 //! The calls of a world: what the judge decides, and what follows from it.
 
-use evacuation_api::{DeadlineAction, Requester};
+use evacuation_api::{CallerRow, DeadlineAction, Operation, Requester};
 use evacuation_protocol::OutageCause;
 use kube::ResourceExt;
 
@@ -12,8 +12,7 @@ use super::{
 };
 use crate::{
     asking::AskError,
-    call::{Call, Operation},
-    config::Row,
+    call::Call,
     judge::{Pass, REJECTED, Unwritten, Verdict, WayOut, unwritten},
 };
 
@@ -152,7 +151,7 @@ impl GatewayWorld {
     }
 
     /// The API rejects the entry of a call, after it took an expired one out.
-    fn reject(&mut self, call: &Call, row: &Row, entry: &Requester, expired: bool) {
+    fn reject(&mut self, call: &Call, row: &CallerRow, entry: &Requester, expired: bool) {
         let active = self.records(&self.played.uid()).active;
         if expired && self.played.remove(entry) {
             self.oracle.left(entry);

@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use chrono::TimeDelta;
+use evacuation_api::Operation;
 use evacuation_protocol::{Outage, OutageCause};
 use k8s_openapi::api::core::v1::Pod;
 
@@ -15,7 +16,7 @@ use super::{
     GatewayFlaw, GatewayWorld,
 };
 use crate::{
-    call::{Call, Operation},
+    call::Call,
     cluster::Records,
     config::Table,
     judge::{Facts, Sight, Trusted, Verdict, is_of_record, judge},

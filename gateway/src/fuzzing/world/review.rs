@@ -1,5 +1,6 @@
 //! The callers of a world, and the reviews in which the kube-apiserver tells the gateway of their calls.
 
+use evacuation_api::Operation;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::admission::AdmissionRequest;
 use machinery_auth::UserInfo;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::{check_reply, played::GATEWAY};
 use crate::{
     answer::{Answer, Unasked},
-    call::{Call, Operation},
+    call::Call,
     judge::{Reply, Verdict},
     webhook::{Reviewed, review},
 };

@@ -14,7 +14,7 @@ fn leaderless() -> Arc<Outages> {
     let renewed = Utc::now() - TimeDelta::seconds(100);
     for ago in [45, 35, 25, 15, 5] {
         let read = Instant::now().checked_sub(Duration::from_secs(ago)).unwrap();
-        outages.lease_read(Some(renewed), read);
+        outages.lease_read(Some(renewed), None, read);
     }
     Arc::new(outages)
 }

@@ -3,12 +3,13 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use evacuation_api::Operation;
 use http::{Request, Response};
 use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{call::Operation, owner::controller_user, testing::call_of};
+use crate::{owner::controller_user, testing::call_of};
 
 const PATIENCE: Duration = Duration::from_millis(200);
 const SETS: &str = "/apis/apps/v1/namespaces/shop/replicasets";

@@ -1,15 +1,10 @@
-//! Checks of the values in a file.
+//! Validation of the gateway's configuration.
 
 use std::collections::HashSet;
 
-use evacuation_api::DeadlineAction;
 use machinery_validation::{FieldError, FieldErrorKind, FieldPath, dns1123_label};
 
-use super::{
-    caller_match::CallerMatch,
-    file::GatewayConfiguration,
-    row::{Row, RowAct},
-};
+use crate::{CallerAct, CallerMatch, CallerRow, DeadlineAction, GatewayConfiguration};
 
 /// Maximum number of rows.
 const MAX_ROWS: usize = 256;
@@ -19,7 +14,7 @@ const MAX_SECONDS: u32 = 366 * 24 * 3600;
 const MAX_RETRY_AFTER_SECONDS: u32 = 60;
 
 /// Returns every problem of a file.
-pub(super) fn validate(file: &GatewayConfiguration) -> Vec<FieldError> {
+pub fn validate_gateway_configuration(file: &GatewayConfiguration) -> Vec<FieldError> {
     let mut problems = Vec::new();
     let mut add =
         |kind, path: &FieldPath, message: String| problems.push(FieldError::new(kind, path, message));
@@ -53,7 +48,7 @@ pub(super) fn validate(file: &GatewayConfiguration) -> Vec<FieldError> {
     problems
 }
 
-fn validate_row(row: &Row, path: &FieldPath, add: &mut impl FnMut(FieldErrorKind, &FieldPath, String)) {
+fn validate_row(row: &CallerRow, path: &FieldPath, add: &mut impl FnMut(FieldErrorKind, &FieldPath, String)) {
     let seconds = [
         ("patienceSeconds", row.patience_seconds, 1, MAX_SECONDS),
         ("askAgainAfterSeconds", row.ask_again_after_seconds, 0, MAX_SECONDS),
@@ -79,7 +74,7 @@ fn validate_row(row: &Row, path: &FieldPath, add: &mut impl FnMut(FieldErrorKind
         let message = "must be retryAfterSeconds or more, which must be 1 or more".to_owned();
         add(FieldErrorKind::Invalid, &path.child("maxRetryAfterSeconds"), message);
     }
-    if row.act == RowAct::Pass && row.matches.is_empty() {
+    if row.act == CallerAct::Pass && row.matches.is_empty() {
         let message = "a row that lets calls pass must say which calls".to_owned();
         add(FieldErrorKind::Required, &path.child("matches"), message);
     }
