@@ -3,6 +3,7 @@
 //! This crate is pure: it has no I/O and reads no clock. The rules between objects, and over time, are
 //! in `evacuation-protocol`.
 
+mod blindness;
 mod built_in;
 mod condition;
 mod defaults;
@@ -34,6 +35,7 @@ mod validation;
 mod window;
 mod window_calendar;
 
+pub use blindness::{BLIND_ANNOTATION, Blindness};
 pub use built_in::{
     BUILT_IN_RESPONDERS, DRAIN_REQUEST_FINALIZER, EXCLUDED_ANNOTATION, EXCLUDED_LABEL, GATE_ASKED_ANNOTATION,
     GATE_CONDITION_TYPE_ANNOTATION, GATE_MESSAGE_ANNOTATION, GATE_OPEN_ANNOTATION, GATE_OPEN_CONDITION,

@@ -6,6 +6,7 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
+use evacuation_api::Blindness;
 use evacuation_protocol::{LeaseAge, NO_CONTROLLER, lease_renewed};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
@@ -19,7 +20,8 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Watch over the controller's lease.
 ///
-/// A lease that cannot be read says nothing, so that a kube-apiserver that is down brings no warning.
+/// A lease that cannot be read says nothing, so that a kube-apiserver that is down brings no warning. A
+/// holder that cannot watch works no more than one that does not renew the lease.
 #[derive(Debug)]
 pub struct Leader {
     namespace: String,
@@ -52,13 +54,15 @@ impl Leader {
         loop {
             ticks.tick().await;
             if let Ok(Ok(lease)) = timeout(TIMEOUT, api.get_opt(&self.name)).await {
-                self.read(lease.as_ref().and_then(lease_renewed), Instant::now());
+                let lease = lease.as_ref();
+                let blindness = lease.and_then(Blindness::of);
+                self.read(lease.and_then(lease_renewed), blindness, Instant::now());
             }
         }
     }
 
-    fn read(&self, renewed: Option<DateTime<Utc>>, now: Instant) {
-        self.age.lock().unwrap_or_else(PoisonError::into_inner).read(renewed, now);
+    fn read(&self, renewed: Option<DateTime<Utc>>, blindness: Option<Blindness>, now: Instant) {
+        self.age.lock().unwrap_or_else(PoisonError::into_inner).read(renewed, blindness, now);
     }
 
     /// Returns the warning for callers while no controller acts.
@@ -66,31 +70,45 @@ impl Leader {
         self.warning_at(Instant::now(), Utc::now())
     }
 
-    /// Returns the words of an outage, which stay the same while it lasts. `None` while a controller acts,
+    /// Returns the words of an outage, without times that pass. `None` while a controller acts,
     /// and when the lease cannot be read.
     pub fn outage(&self) -> Option<String> {
-        let since = self.leaderless_since(Instant::now(), Utc::now())?;
-        Some(self.told(&since.format("%Y-%m-%dT%H:%M:%SZ").to_string()))
+        self.told(Instant::now(), Utc::now(), stamp)
     }
 
     fn warning_at(&self, now: Instant, wall: DateTime<Utc>) -> Option<String> {
-        let since = self.leaderless_since(now, wall)?;
-        let ago = words_of(wall - since);
-        Some(self.told(&format!("{} ({ago} ago)", since.format("%Y-%m-%dT%H:%M:%SZ"))))
+        self.told(now, wall, |since| format!("{} ({} ago)", stamp(since), words_of(wall - since)))
     }
 
-    fn leaderless_since(&self, now: Instant, wall: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let age = self.age.lock().unwrap_or_else(PoisonError::into_inner);
-        age.leaderless_since(now, wall).filter(|_| age.is_current(now))
-    }
-
-    fn told(&self, renewed: &str) -> String {
+    /// Returns the words of an outage, with its start as `shown`.
+    fn told(
+        &self,
+        now: Instant,
+        wall: DateTime<Utc>,
+        shown: impl Fn(DateTime<Utc>) -> String,
+    ) -> Option<String> {
         let Self { namespace, name, .. } = self;
-        format!(
-            "{NO_CONTROLLER}: the lease {namespace}/{name} was last renewed at {renewed}. Until one works, \
-             nothing is asked, evicted or withdrawn. Look at: kubectl get deployments,pods -n {namespace}"
-        )
+        let age = self.age.lock().unwrap_or_else(PoisonError::into_inner);
+        if !age.is_current(now) {
+            return None;
+        }
+        if let Some(since) = age.unrenewed_since(now, wall) {
+            return Some(format!(
+                "{NO_CONTROLLER}: the lease {namespace}/{name} was last renewed at {}. Until one works, nothing \
+                 is asked, evicted or withdrawn. Look at: kubectl evacuate check",
+                shown(since)
+            ));
+        }
+        let blindness = age.blindness()?;
+        Some(format!(
+            "{NO_CONTROLLER}: {}. Look at: kubectl evacuate check",
+            blindness.statement(&shown(blindness.since.0))
+        ))
     }
+}
+
+fn stamp(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Returns an age as kubectl prints it.
@@ -118,10 +136,10 @@ mod tests {
         assert_eq!(warning(0), None);
         // One read has failed.
         for second in [0, 5, 10, 20, 25, 30] {
-            leader.read(Some(wall), after(second));
+            leader.read(Some(wall), None, after(second));
         }
         assert_eq!(warning(30), None);
-        leader.read(Some(wall), after(35));
+        leader.read(Some(wall), None, after(35));
         let text = warning(58).expect("a warning");
         assert!(
             text.contains(
@@ -129,7 +147,38 @@ mod tests {
             ),
             "{text}"
         );
-        leader.read(Some(wall + Duration::from_mins(1)), after(60));
+        // Only administrators may read the Deployments.
+        assert!(text.ends_with(". Look at: kubectl evacuate check"), "{text}");
+        assert!(text.len() <= 240, "a reply cuts longer warnings: {text}");
+        leader.read(Some(wall + Duration::from_mins(1)), None, after(60));
         assert_eq!(warning(60), None);
+    }
+
+    #[test]
+    fn callers_are_warned_of_a_controller_that_renews_its_lease_and_cannot_watch() {
+        let (now, wall) = (Instant::now(), DateTime::from_timestamp(1_767_225_600, 0).expect("a time"));
+        let leader = Leader::new("evacuation-system", "evacuation-controller", CancellationToken::new());
+        let blindness = Blindness {
+            holder: "c-0".to_owned(),
+            kinds: ["nodeevacuationrules", "nodeevacuations", "nodes", "poddisruptionbudgets", "pods"]
+                .map(str::to_owned)
+                .into(),
+            since: wall.into(),
+            reason: "Forbidden".to_owned(),
+            waits: false,
+        };
+        let later = wall + TimeDelta::minutes(4);
+        leader.read(Some(later), Some(blindness), now);
+        let warning = leader.warning_at(now, later).expect("a warning");
+        assert_eq!(
+            warning,
+            "no controller works on evacuations: the controller has been unable to list or watch \
+             nodeevacuationrules, nodeevacuations, nodes and 2 other kinds since 2026-01-01T00:00:00Z (4 min ago): \
+             Forbidden. Look at: kubectl evacuate check"
+        );
+        assert!(warning.len() <= 256, "a reply cuts longer warnings");
+        assert!(leader.outage().is_some_and(|outage| !outage.contains(" ago)")), "it stays the same");
+        leader.read(Some(later), None, now);
+        assert_eq!(leader.warning_at(now, later), None);
     }
 }

@@ -70,7 +70,7 @@ pub use negotiation::{
 };
 pub use outage::{
     Hold, LEADERLESS, LeaseAge, NO_CONTROLLER, Opening, Outage, OutageCause, OutageSpan, Proof, Reachability,
-    Recorded, hold_in_outage, is_recent, lease_renewed, nobody_led, recorded,
+    Recorded, hold_in_outage, is_recent, lease_renewed, lease_worked, nobody_led, recorded,
 };
 pub use pod::{BudgetState, BudgetView, LivePod, PodPhase, PodView, keep_pin};
 pub use pod_group::{

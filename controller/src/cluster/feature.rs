@@ -113,6 +113,11 @@ impl Kind {
             Self::ReplicaSets => "watch of replicasets",
         }
     }
+
+    /// Returns true for a kind of the evacuation API.
+    pub(crate) fn is_own(self) -> bool {
+        matches!(self, Self::Evacuations | Self::NodeEvacuations | Self::NodeEvacuationRules)
+    }
 }
 
 /// One change of the cluster view.

@@ -9,13 +9,13 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::{Api, Resource, core::PartialObjectMeta, runtime::watcher::Event};
-use machinery_watch::{Projected, Projection, Watch};
+use machinery_watch::{Health, Projected, Projection, Watch};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{Cluster, Kind, view::Viewed};
+use super::{Cluster, Kind, readiness::WatchFailure, view::Viewed};
 
 /// Starts the watches of those kinds.
 pub(crate) fn follow_kinds(
@@ -61,6 +61,9 @@ pub(crate) trait Watched<K>: Send + Sync {
 
     /// Takes in the deletion of an object.
     fn delete(&self, object: &K);
+
+    /// Takes in a failure of the watch, or its end.
+    fn note_health(&self, _health: Health<'_>) {}
 }
 
 /// Feeds the view with the objects of a kind until `stop`.
@@ -106,6 +109,18 @@ impl<K: Viewed> Watched<K> for ViewOf {
     fn delete(&self, object: &K) {
         self.cluster.view.delete(object);
     }
+
+    fn note_health(&self, health: Health<'_>) {
+        let Cluster { readiness, clock, .. } = &self.cluster;
+        match health {
+            Health::Works => readiness.works(self.kind.watch_name()),
+            Health::Fails(error) => {
+                if let Some(failure) = WatchFailure::of(self.kind, error) {
+                    readiness.failed(self.kind.watch_name(), failure, clock.now());
+                }
+            }
+        }
+    }
 }
 
 /// The part of an object that a receiver keeps.
@@ -133,7 +148,7 @@ pub(crate) async fn follow<K, W>(
     W: Watched<K> + 'static,
 {
     let mut listed = Vec::new();
-    machinery_watch::follow(api, Watch { name, fields }, stop, |event| match event {
+    let take = |event| match event {
         Event::Init => {
             listed.clear();
             watched.begin_list();
@@ -142,6 +157,7 @@ pub(crate) async fn follow<K, W>(
         Event::InitDone => watched.reset(std::mem::take(&mut listed)),
         Event::Apply(object) => watched.apply(object),
         Event::Delete(object) => watched.delete(&object),
-    })
-    .await;
+    };
+    let health = |health: Health<'_>| watched.note_health(health);
+    machinery_watch::follow_with_health(api, Watch { name, fields }, stop, take, health).await;
 }

@@ -107,12 +107,14 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> Result<(), Ru
     let give_back = CancellationToken::new();
     if options.leader_elect {
         let api: Api<Lease> = Api::namespaced(client, &options.lease_namespace);
+        let (readiness, names, holder) = (Arc::clone(&cluster.readiness), required.clone(), identity.clone());
         lease.spawn(hold_lease(
             api,
             options.lease_name.unwrap_or_else(|| program.to_owned()),
             identity,
             leadership.clone(),
             Arc::clone(&cluster.clock),
+            Box::new(move |recorded| readiness.statement(&names, &holder, recorded)),
             give_back.clone(),
         ));
     }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use evacuation_api::Blindness;
 use evacuation_protocol::{LeaseAge, Outage, OutageSpan, Proof, Reachability};
 use machinery_client::ServerClock;
 
@@ -69,10 +70,16 @@ impl Outages {
         self.clock.now()
     }
 
-    /// Records a read of the controller's lease: its `renewTime`, or `None` when there is no lease.
-    pub(crate) fn lease_read(&self, renewed: Option<DateTime<Utc>>, now: Instant) {
+    /// Records a read of the controller's lease: its `renewTime`, or `None` when there is no lease, and what
+    /// its holder cannot watch. A holder that only cannot see drains acts on what calls wait for.
+    pub(crate) fn lease_read(
+        &self,
+        renewed: Option<DateTime<Utc>>,
+        blindness: Option<Blindness>,
+        now: Instant,
+    ) {
         let mut seen = self.lock();
-        seen.lease.read(renewed, now);
+        seen.lease.read(renewed, blindness.filter(Blindness::stops_negotiation), now);
         seen.outage(now, self.now());
     }
 
@@ -114,7 +121,7 @@ mod tests {
         for ago in 1..100 {
             let moment = Instant::now().checked_sub((100 - ago) * second).unwrap();
             outages.probed(None, moment);
-            outages.lease_read(Some(now - TimeDelta::seconds(90)), moment);
+            outages.lease_read(Some(now - TimeDelta::seconds(90)), None, moment);
         }
         let start = |outages: &Outages| outages.current(now).map(|outage| (outage.cause, now - outage.since));
         let (cause, away) = start(&outages).unwrap();
@@ -122,5 +129,21 @@ mod tests {
         outages.probed(Some(Proof::TakesWrites), Instant::now());
         let (cause, leaderless) = start(&outages).unwrap();
         assert!(cause == OutageCause::Leaderless && leaderless >= TimeDelta::seconds(1000), "{leaderless}");
+    }
+
+    #[test]
+    fn a_controller_that_cannot_see_pods_counts_as_none_and_one_that_cannot_see_drains_does_not() {
+        for (kind, expected) in [("pods", Some(OutageCause::Leaderless)), ("nodeevacuations", None)] {
+            let (outages, now) = (Outages::default(), Utc::now());
+            let blindness = Blindness {
+                holder: "c-0".to_owned(),
+                kinds: vec![kind.to_owned()],
+                since: (now - TimeDelta::seconds(60)).into(),
+                reason: "Forbidden".to_owned(),
+                waits: false,
+            };
+            outages.lease_read(Some(now), Some(blindness), Instant::now());
+            assert_eq!(outages.current(now).map(|outage| outage.cause), expected, "{kind}");
+        }
     }
 }

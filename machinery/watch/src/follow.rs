@@ -36,6 +36,15 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// State of a watch, as its last sign shows.
+#[derive(Clone, Copy, Debug)]
+pub enum Health<'a> {
+    /// A list or a watch failed. It is begun again after a pause.
+    Fails(&'a watcher::Error),
+    /// The first event after failures came.
+    Works,
+}
+
 /// Passes the events of a watch to `take` until `stop`.
 ///
 /// # Guarantees
@@ -47,7 +56,25 @@ pub async fn follow<K, P>(
     api: Api<Projected<K, P>>,
     watch: Watch<'_>,
     stop: CancellationToken,
+    take: impl FnMut(Event<K>),
+) where
+    K: Resource<DynamicType: Clone> + Clone + DeserializeOwned + Debug + Send + 'static,
+    P: Projection<K> + 'static,
+{
+    follow_with_health(api, watch, stop, take, |_| {}).await;
+}
+
+/// Does what [`follow`] does, and tells `health` of each failure, and of the first success after failures.
+///
+/// # Caveats
+///
+/// A watch that is resumed where it stopped shows no success before an object changes.
+pub async fn follow_with_health<K, P>(
+    api: Api<Projected<K, P>>,
+    watch: Watch<'_>,
+    stop: CancellationToken,
     mut take: impl FnMut(Event<K>),
+    mut health: impl FnMut(Health<'_>),
 ) where
     K: Resource<DynamicType: Clone> + Clone + DeserializeOwned + Debug + Send + 'static,
     P: Projection<K> + 'static,
@@ -61,9 +88,11 @@ pub async fn follow<K, P>(
     while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
         match event {
             Ok(event) => {
-                // A list begins before the API is asked, which can fail as before.
-                if !matches!(event, Event::Init) && std::mem::take(&mut broken) {
+                // A list begins before the API is asked, and its next page can fail as before.
+                let is_whole = !matches!(event, Event::Init | Event::InitApply(_));
+                if is_whole && std::mem::take(&mut broken) {
                     info!("the {name} works again");
+                    health(Health::Works);
                 }
                 take(kept(event));
             }
@@ -71,6 +100,7 @@ pub async fn follow<K, P>(
                 if !std::mem::replace(&mut broken, true) {
                     warn!(error = &error as &dyn std::error::Error, "the {name} broke");
                 }
+                health(Health::Fails(&error));
             }
         }
     }
@@ -173,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_list_that_fails_backs_off_and_is_logged_once() {
+    async fn a_list_that_fails_backs_off_is_logged_once_and_is_reported_each_time() {
         let (log, api) = (Log::default(), PlayedApi::default());
         let lines = log.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || lines.clone()).finish();
@@ -182,6 +212,8 @@ mod tests {
         let (stop, names) = (CancellationToken::new(), Arc::<Mutex<Vec<String>>>::default());
         let (seen, token) = (Arc::clone(&names), stop.clone());
         let pods = Api::<Projected<Pod, Unlabelled>>::all(api.client());
+        let signs = Arc::<Mutex<Vec<bool>>>::default();
+        let signs_of_watch = Arc::clone(&signs);
         let following = tokio::spawn(async move {
             let take = |event: Event<Pod>| {
                 if let Event::InitApply(pod) = event {
@@ -189,18 +221,24 @@ mod tests {
                     seen.lock().unwrap().push(pod.name_any());
                 }
             };
-            follow(pods, Watch::all("watch of pods"), token, take).await;
+            let health = |health: Health<'_>| {
+                signs_of_watch.lock().unwrap().push(matches!(health, Health::Works));
+            };
+            follow_with_health(pods, Watch::all("watch of pods"), token, take, health).await;
         });
         tokio::time::sleep(Duration::from_mins(1)).await;
         // At most five short pauses, then one and a half seconds at least between two lists.
         let requests = api.requests.load(Ordering::Relaxed);
         assert!((20..=45).contains(&requests), "{requests}");
         assert_eq!((log.count("the watch of pods broke"), log.count("works again")), (1, 0));
+        let failures = signs.lock().unwrap().clone();
+        assert_eq!(failures, vec![false; usize::try_from(requests).unwrap()]);
 
         api.down.store(false, Ordering::Relaxed);
         tokio::time::sleep(Duration::from_secs(3)).await;
         assert_eq!((log.count("broke"), log.count("the watch of pods works again")), (1, 1));
         assert_eq!(*names.lock().unwrap(), ["db-0"]);
+        assert_eq!(signs.lock().unwrap().last(), Some(&true));
         stop.cancel();
         following.await.unwrap();
     }

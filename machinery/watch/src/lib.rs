@@ -3,7 +3,8 @@
 //! # Flow
 //!
 //! [`follow`] lists and watches the objects of an API and passes each event to its caller, until it is
-//! stopped. A watch that broke is begun again after a pause ([`Pauses`]).
+//! stopped. A watch that broke is begun again after a pause ([`Pauses`]). [`follow_with_health`] also tells
+//! its caller of failures.
 //!
 //! [`Pages`] reads one list without a watch.
 //!
@@ -26,7 +27,7 @@ mod projection;
 
 pub use backoff::backoff;
 pub use file::{FILE_INTERVAL, follow_file};
-pub use follow::{Watch, follow};
+pub use follow::{Health, Watch, follow, follow_with_health};
 pub use pages::{PAGE, Pages};
 pub use pauses::Pauses;
 pub use projection::{Projected, Projection};

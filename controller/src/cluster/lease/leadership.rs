@@ -51,14 +51,14 @@ impl Leadership {
         self.leads.subscribe()
     }
 
-    /// Time of the last renewal by the holder before this process, by the API server's clock; `None` when it
-    /// is not known.
+    /// Time at which the holder before this process last worked, by the API server's clock; `None` when it is
+    /// not known.
     pub(crate) fn predecessor(&self) -> Option<DateTime<Utc>> {
         *self.predecessor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn set_predecessor(&self, renewed: Option<DateTime<Utc>>) {
-        *self.predecessor.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+    pub(super) fn set_predecessor(&self, worked: Option<DateTime<Utc>>) {
+        *self.predecessor.lock().unwrap_or_else(PoisonError::into_inner) = worked;
     }
 
     pub(super) fn hold_until(&self, until: Instant) {

@@ -3,7 +3,8 @@
 //! # Guarantees
 //!
 //! A lease that was given back is taken within 2 s, one whose holder died within 17 s. A holder that cannot
-//! renew stops acting 10 s after its last renewal, 5 s before anybody else can take the lease.
+//! renew stops acting 10 s after its last renewal, 5 s before anybody else can take the lease. A holder that
+//! cannot watch says so in an annotation of the lease.
 
 mod election;
 mod leadership;
@@ -11,7 +12,8 @@ mod writer;
 
 use std::{sync::Arc, time::Duration};
 
-use evacuation_protocol::lease_renewed;
+use evacuation_api::Blindness;
+use evacuation_protocol::lease_worked;
 use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
 use kube::api::{Api, PostParams};
 use machinery_client::ServerClock;
@@ -46,6 +48,9 @@ enum LeaseError {
     Timeout(String),
 }
 
+/// Source of what the holder says in its lease that it cannot watch, by what the lease says so far.
+pub(crate) type Sight = Box<dyn Fn(Option<Blindness>) -> Option<Blindness> + Send + Sync>;
+
 /// Stands for the lease, and holds it, until `stop`; then gives it back.
 pub(crate) async fn hold_lease(
     api: Api<Lease>,
@@ -53,10 +58,11 @@ pub(crate) async fn hold_lease(
     identity: String,
     leadership: Leadership,
     clock: Arc<ServerClock>,
+    sight: Sight,
     stop: CancellationToken,
 ) {
     let election = Election::new(identity);
-    let mut holder = Holder { api, name, election, held: None, leadership, clock };
+    let mut holder = Holder { api, name, election, held: None, leadership, clock, sight };
     loop {
         // A slow API must not keep the lease from being given back in time.
         let next = tokio::select! {
@@ -82,6 +88,7 @@ struct Holder {
     /// The clock of `renewTime`: that of the API server, so that a successor on another machine can compare
     /// it.
     clock: Arc<ServerClock>,
+    sight: Sight,
 }
 
 impl Holder {
@@ -130,19 +137,23 @@ impl Holder {
     async fn write(&mut self, lease: Option<Lease>, began: Instant) -> Result<bool, LeaseError> {
         let now = self.now();
         if self.held.is_none() && !lease.as_ref().is_some_and(|lease| self.election.holds(lease)) {
-            self.leadership.set_predecessor(lease.as_ref().and_then(lease_renewed));
+            self.leadership.set_predecessor(lease.as_ref().and_then(lease_worked));
         }
-        let written = match lease {
-            None => {
-                let lease = self.election.created(&self.name, now);
-                self.call(self.api.create(&PostParams::default(), &lease)).await?
-            }
+        let exists = lease.is_some();
+        let recorded = lease.as_ref().and_then(Blindness::of_last);
+        let mut lease = match lease {
+            None => self.election.created(&self.name, now),
             Some(lease) => match self.election.step(lease, began, now) {
                 Step::Wait => return Ok(false),
-                Step::Write(lease) => {
-                    self.call(self.api.replace(&self.name, &PostParams::default(), &lease)).await?
-                }
+                Step::Write(lease) => *lease,
             },
+        };
+        Blindness::write((self.sight)(recorded).as_ref(), &mut lease.metadata);
+        let parameters = PostParams::default();
+        let written = if exists {
+            self.call(self.api.replace(&self.name, &parameters, &lease)).await?
+        } else {
+            self.call(self.api.create(&parameters, &lease)).await?
         };
         if self.held.is_none() {
             info!(lease = self.name, "this process leads");
@@ -223,6 +234,7 @@ mod tests {
             "a".to_owned(),
             Leadership::standby(),
             Arc::default(),
+            Box::new(|_| None),
             stop.clone(),
         ));
         let mut unanswered = None;
@@ -261,10 +273,15 @@ mod tests {
         let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
         let api = Api::namespaced(Client::new(service, "default"), "ns");
         let (leadership, stop) = (Leadership::standby(), CancellationToken::new());
-        let clock = Arc::default();
-        let name = "lease".to_owned();
-        let holder = hold_lease(api, name, identity.to_owned(), leadership.clone(), clock, stop.clone());
-        let holder = tokio::spawn(holder);
+        let holder = tokio::spawn(hold_lease(
+            api,
+            "lease".to_owned(),
+            identity.to_owned(),
+            leadership.clone(),
+            Arc::default(),
+            Box::new(|_| None),
+            stop.clone(),
+        ));
         let mut leads = leadership.subscribe();
         let server = tokio::spawn(async move {
             while let Some((request, send)) = handle.next_request().await {
@@ -293,5 +310,42 @@ mod tests {
         assert_eq!(taken(lease("b"), "a").await, renewed, "it died");
         assert_eq!(taken(lease(""), "a").await, renewed, "it gave the lease back");
         assert_eq!(taken(lease("a"), "a").await, None, "the reply to this leader's own first write was lost");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_holder_says_in_its_lease_what_it_cannot_watch_until_it_can() {
+        let (service, mut handle) = mock::pair::<http::Request<Body>, http::Response<Body>>();
+        let api = Api::namespaced(Client::new(service, "default"), "ns");
+        let stop = CancellationToken::new();
+        let mut sights = [None, Some("pods"), None].into_iter();
+        let sights = std::sync::Mutex::new(move || sights.next().flatten());
+        let sight: Sight = Box::new(move |_| {
+            let kind: &str = (sights.lock().unwrap())()?;
+            Some(Blindness {
+                holder: "a".to_owned(),
+                kinds: vec![kind.to_owned()],
+                since: DateTime::UNIX_EPOCH.into(),
+                reason: "Forbidden".to_owned(),
+                waits: false,
+            })
+        });
+        let (name, leadership) = ("lease".to_owned(), Leadership::standby());
+        let (clock, holds) = (Arc::default(), stop.clone());
+        let holder = tokio::spawn(hold_lease(api, name, "a".to_owned(), leadership, clock, sight, holds));
+        let mut said = Vec::new();
+        let mut lease = json!({"metadata": {"name": "lease", "annotations": {"acme.io/a": "b"}}});
+        while said.len() < 3 {
+            let (request, send) = handle.next_request().await.unwrap();
+            if request.method() != http::Method::GET {
+                let body = request.into_body().collect().await.unwrap().to_bytes();
+                lease = serde_json::from_slice(&body).unwrap();
+                let read = Blindness::of(&serde_json::from_value(lease.clone()).unwrap());
+                said.push(read.map(|blindness| blindness.kinds.join(",")));
+                assert_eq!(lease["metadata"]["annotations"]["acme.io/a"], "b");
+            }
+            send.send_response(http::Response::new(Body::from(lease.to_string().into_bytes())));
+        }
+        assert_eq!(said, [None, Some("pods".to_owned()), None]);
+        holder.abort();
     }
 }

@@ -107,7 +107,11 @@ impl Probed for Probe {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.cluster.clock.skew_warning().into_iter().collect()
+        let skew = self.cluster.clock.skew_warning();
+        let blindness = self.cluster.readiness.blindness(&self.required);
+        let blind = blindness
+            .map(|it| format!("cannot watch {} since {}: {}", it.kinds.join(", "), it.since, it.reason));
+        skew.into_iter().chain(blind).collect()
     }
 }
 

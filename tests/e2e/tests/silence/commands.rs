@@ -121,7 +121,11 @@ async fn a_drain_says_by_a_condition_that_no_controller_works_on_it() {
     let message = marked("True", "NoController").await;
     assert_has(
         &message,
-        &["no controller works", "evacuation-system/evacuation-controller", "kubectl get deployments,pods"],
+        &[
+            "no controller works",
+            "evacuation-system/evacuation-controller",
+            "Look at: kubectl evacuate check",
+        ],
     );
     scene.start_controller().await;
     assert_eq!(marked("False", "ControllerWorks").await, "");

@@ -55,7 +55,7 @@ pub(crate) async fn night(stage: &Stage<'_>) -> anyhow::Result<Recording> {
     }
     lose_controller(stage).await?;
     let shown = show(stage, &mut recording, &["evacuate", "status", "--watch=false"]).await?;
-    let look = "kubectl get deployments,pods -n evacuation-system";
+    let look = "Look at: kubectl evacuate check";
     holds(
         &shown,
         &[
