@@ -26,6 +26,13 @@ pub const REFRESH_REQUESTER: &str = "refresh.evacuation.dev/crash-loop";
 pub const POD_GROUP_REQUESTER: &str = "pod-group.evacuation.dev/member";
 /// Name of the ValidatingWebhookConfiguration by which the gateway is called.
 pub const GATEWAY_WEBHOOKS: &str = "evacuation-gateway";
+/// Name of a pod that does not exist. The gateway answers a dry run of its eviction with the warning
+/// [`GATEWAY_ANSWERS`] or [`GATEWAY_STARTS`].
+pub const GATEWAY_TRIAL_POD: &str = "trial.gateway.evacuation.dev";
+/// Warning by which a trial call shows that the kube-apiserver reaches the gateway.
+pub const GATEWAY_ANSWERS: &str = "the evacuation gateway answers";
+/// The same of a gateway that has not read what it judges by.
+pub const GATEWAY_STARTS: &str = "the evacuation gateway answers, and cannot judge yet";
 /// Label of a namespace. With the value [`GATEWAY_ASK_ALL`] the gateway also opens Evacuations for pods
 /// without responders.
 pub const GATEWAY_ASK_LABEL: &str = "gateway.evacuation.dev/ask";

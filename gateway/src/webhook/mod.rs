@@ -20,6 +20,7 @@ use actix_web::{
     middleware::from_fn,
     web::{self, Bytes, Data, Payload, PayloadConfig, ServiceConfig},
 };
+use evacuation_api::{GATEWAY_ANSWERS, GATEWAY_STARTS, GATEWAY_TRIAL_POD};
 use kube::core::{DynamicObject, admission::AdmissionReview};
 
 use self::access::{admit, reject};
@@ -82,6 +83,10 @@ async fn answer_evict(gateway: &Gateway, until: Instant, body: Bytes) -> Result<
     // Calls wait for long, and their bodies are large.
     drop(body);
     let call = eviction(&request)?;
+    if call.dry_run && call.pod == GATEWAY_TRIAL_POD {
+        let said = if gateway.cluster.not_synced().is_empty() { GATEWAY_ANSWERS } else { GATEWAY_STARTS };
+        return Ok(respond(gateway, &warned(&request, vec![said.to_owned()])));
+    }
     let within = until.saturating_duration_since(Instant::now());
     let answer = gateway.answer_within(within, &call, None).await;
     Ok(respond(gateway, &reply(&request, &call, answer)))

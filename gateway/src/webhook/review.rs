@@ -1,5 +1,6 @@
 //! AdmissionReviews: from the kube-apiserver's question to a call, and from the answer to its reply.
 
+use evacuation_api::Operation;
 use k8s_openapi::{api::authentication::v1, apimachinery::pkg::apis::meta::v1::DeleteOptions};
 use kube::{
     Resource,
@@ -14,13 +15,7 @@ use machinery_client::without_managed_fields;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{
-    answer::Answer,
-    call::{Call, Operation},
-    judge::Reply,
-    pod::Shown,
-    webhook::Reviewed,
-};
+use crate::{answer::Answer, call::Call, judge::Reply, pod::Shown, webhook::Reviewed};
 
 /// Key of the audit annotation with the verdict. The kube-apiserver puts the webhook's name before it.
 const AUDIT_KEY: &str = "verdict";

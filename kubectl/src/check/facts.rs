@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::{GATEWAY_WEBHOOKS, GROUP, VERSION};
+use evacuation_api::{Blindness, GATEWAY_WEBHOOKS, GROUP, VERSION};
 use evacuation_protocol::{LEADERLESS, lease_renewed};
 use futures::future::join_all;
 use k8s_openapi::{
@@ -21,6 +21,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use super::{
     reader::{Read, Reader, Reply, Unread},
     rights::{RIGHTS, Right},
+    trial::{self, Trial},
 };
 use crate::connection::api_service;
 
@@ -63,6 +64,8 @@ pub(super) struct Facts {
     /// Lease of the kube-controller-manager, which counts budgets and replaces pods.
     pub(super) manager: Read<LeaseView>,
     pub(super) webhooks: Read<ValidatingWebhookConfiguration>,
+    /// Trial call of the gateway. `None` without webhooks.
+    pub(super) trial: Option<Read<Trial>>,
     /// Rights of the user, in the order of [`RIGHTS`].
     pub(super) rights: Vec<(&'static Right, Read<bool>)>,
     /// Namespace of the user's context.
@@ -89,6 +92,11 @@ impl LeaseView {
     pub(super) fn is_live(&self) -> bool {
         let longest = TimeDelta::from_std(LEADERLESS).unwrap_or_default();
         self.was_renewed || self.age().is_some_and(|age| age.abs() <= longest)
+    }
+
+    /// Returns what a controller that renews it cannot watch.
+    pub(super) fn blindness(&self) -> Option<Blindness> {
+        Blindness::of(&self.lease).filter(|_| self.is_live())
     }
 
     /// Returns the identity of the holder. `None` for a lease that was given back.
@@ -125,9 +133,6 @@ impl Facts {
         let discovery = format!("/apis/{GROUP}/{VERSION}");
         let list = format!("{discovery}/nodeevacuations?limit=1");
         let document = format!("/openapi/v3{discovery}");
-        let webhooks = format!(
-            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{GATEWAY_WEBHOOKS}"
-        );
         let rights = join_all(
             RIGHTS.iter().map(async |right| (right, right.is_granted(reader, user_namespace).await)),
         );
@@ -138,9 +143,10 @@ impl Facts {
             reader.get(&discovery),
             reader.get(&list),
             reader.get_once::<Document>(&document),
-            reader.get(&webhooks),
+            read_webhooks(reader, user_namespace),
             rights,
         );
+        let (webhooks, trial) = webhooks;
         let Installed { namespace, service_name, service, deployments, stateful_sets, lease, readyz } =
             installed;
         Self {
@@ -156,7 +162,8 @@ impl Facts {
             stateful_sets,
             lease,
             manager,
-            webhooks: webhooks.map(|reply| reply.body),
+            webhooks,
+            trial,
             rights,
             user_namespace: user_namespace.to_owned(),
         }
@@ -193,6 +200,24 @@ impl Installed {
             service,
         }
     }
+}
+
+/// Returns the namespace of a trial call by a user of that one. The webhooks are not called for that of the
+/// manifests.
+pub(super) fn called(namespace: &str) -> &str {
+    if namespace == NAMESPACE { "default" } else { namespace }
+}
+
+/// Reads the gateway's webhooks, and makes a trial call if there are some.
+async fn read_webhooks(
+    reader: &Reader,
+    namespace: &str,
+) -> (Read<ValidatingWebhookConfiguration>, Option<Read<Trial>>) {
+    let path =
+        format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{GATEWAY_WEBHOOKS}");
+    let webhooks = reader.get(&path).await.map(|reply| reply.body);
+    let trial = if webhooks.is_ok() { Some(trial::call(reader, called(namespace)).await) } else { None };
+    (webhooks, trial)
 }
 
 /// Reads a lease, and an old one again after the time of a renewal: its age counts by the clocks of other

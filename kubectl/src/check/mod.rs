@@ -5,6 +5,7 @@ mod item;
 mod judge;
 mod reader;
 mod rights;
+mod trial;
 
 use std::time::Duration;
 

@@ -77,15 +77,18 @@ impl Reader {
         match reply.code {
             StatusCode::INTERNAL_SERVER_ERROR if !text.starts_with('{') => Ok(text),
             code if code.is_success() => Ok(text),
-            _ => Err(unread(&reply)),
+            _ => Err(reply.unread()),
         }
     }
 
     /// Posts an object that is not stored, such as a review, and returns the server's answer.
     pub(super) async fn post<T: Serialize + DeserializeOwned>(&self, path: &str, object: &T) -> Read<T> {
-        let body = serde_json::to_vec(object).map_err(|error| Unread::Failed(error.to_string()))?;
-        let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
-        Ok(decode(self.send(&self.client, request.body(body.into())).await?)?.body)
+        Ok(decode(self.send(&self.client, posted(path, object)?).await?)?.body)
+    }
+
+    /// Posts an object by one attempt, and returns the reply whatever it is.
+    pub(super) async fn call<T: Serialize>(&self, path: &str, object: &T) -> Read<Answered> {
+        self.send(&self.once, posted(path, object)?).await
     }
 
     /// Waits for that time. Returns false at once when the deadline comes before.
@@ -97,26 +100,32 @@ impl Reader {
         has_time
     }
 
-    async fn send(&self, client: &Client, request: http::Result<Request<Body>>) -> Read<RawReply> {
+    async fn send(&self, client: &Client, request: http::Result<Request<Body>>) -> Read<Answered> {
         let request = request.map_err(|error| Unread::Failed(error.to_string()))?;
         let began = Utc::now();
         let exchange = async {
             let reply = client.send(request).await.map_err(|error| Unread::Failed(error_text(&error)))?;
-            RawReply::of(reply, began).await
+            Answered::of(reply, began).await
         };
         let silent = || format!("no reply within {}", humantime::format_duration(self.limit));
         timeout_at(self.deadline, exchange).await.unwrap_or_else(|_| Err(Unread::Failed(silent())))
     }
 }
 
-struct RawReply {
-    code: StatusCode,
-    body: Bytes,
-    ahead: Option<TimeDelta>,
-    warnings: Vec<String>,
+fn posted<T: Serialize>(path: &str, object: &T) -> Read<http::Result<Request<Body>>> {
+    let body = serde_json::to_vec(object).map_err(|error| Unread::Failed(error.to_string()))?;
+    Ok(Request::post(path).header(header::CONTENT_TYPE, "application/json").body(body.into()))
 }
 
-impl RawReply {
+/// A reply, an error or not.
+pub(super) struct Answered {
+    pub(super) code: StatusCode,
+    pub(super) body: Bytes,
+    pub(super) ahead: Option<TimeDelta>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Answered {
     async fn of(reply: Response<Body>, began: DateTime<Utc>) -> Read<Self> {
         let (head, body) = reply.into_parts();
         let ahead = ahead(&head.headers, began, Utc::now());
@@ -124,32 +133,32 @@ impl RawReply {
         let body = body.map_err(|error| Unread::Failed(format!("the reply broke off: {error}")))?.to_bytes();
         Ok(Self { code: head.status, body, ahead, warnings: warnings(&head.headers) })
     }
+
+    /// Returns the reason in a reply that is an error.
+    pub(super) fn unread(&self) -> Unread {
+        let text = String::from_utf8_lossy(&self.body).trim().to_owned();
+        let message = serde_json::from_str(&text).map_or(text, |status: Status| status.message);
+        match self.code {
+            StatusCode::FORBIDDEN => {
+                let right = message.split_once(" cannot ").map(|(_, right)| right.to_owned());
+                Unread::Forbidden(right.unwrap_or(message))
+            }
+            StatusCode::NOT_FOUND => Unread::Absent,
+            code if message.is_empty() => Unread::Failed(code.to_string()),
+            // The connection's own replies have this code, and say everything in their message.
+            StatusCode::SERVICE_UNAVAILABLE => Unread::Failed(message),
+            code => Unread::Failed(format!("{}: {message}", code.as_u16())),
+        }
+    }
 }
 
-fn decode<T: DeserializeOwned>(reply: RawReply) -> Read<Reply<T>> {
+fn decode<T: DeserializeOwned>(reply: Answered) -> Read<Reply<T>> {
     if !reply.code.is_success() {
-        return Err(unread(&reply));
+        return Err(reply.unread());
     }
     let body = serde_json::from_slice(&reply.body)
         .map_err(|error| Unread::Failed(format!("the reply cannot be read: {error}")))?;
     Ok(Reply { body, ahead: reply.ahead, warnings: reply.warnings })
-}
-
-/// Returns the reason in a reply that is an error.
-fn unread(reply: &RawReply) -> Unread {
-    let text = String::from_utf8_lossy(&reply.body).trim().to_owned();
-    let message = serde_json::from_str(&text).map_or(text, |status: Status| status.message);
-    match reply.code {
-        StatusCode::FORBIDDEN => {
-            let right = message.split_once(" cannot ").map(|(_, right)| right.to_owned());
-            Unread::Forbidden(right.unwrap_or(message))
-        }
-        StatusCode::NOT_FOUND => Unread::Absent,
-        code if message.is_empty() => Unread::Failed(code.to_string()),
-        // The connection's own replies have this code, and say everything in their message.
-        StatusCode::SERVICE_UNAVAILABLE => Unread::Failed(message),
-        code => Unread::Failed(format!("{}: {message}", code.as_u16())),
-    }
 }
 
 fn error_text(error: &kube::Error) -> String {
@@ -206,8 +215,8 @@ mod tests {
             (502, "", Unread::Failed("502 Bad Gateway".to_owned())),
         ] {
             let code = StatusCode::from_u16(code).unwrap();
-            let reply = RawReply { code, body: Bytes::from(body), ahead: None, warnings: vec![] };
-            assert_eq!(unread(&reply), expected, "{code}");
+            let reply = Answered { code, body: Bytes::from(body), ahead: None, warnings: vec![] };
+            assert_eq!(reply.unread(), expected, "{code}");
         }
     }
 }

@@ -2,15 +2,16 @@
 
 mod agreement;
 mod api;
+mod controllers;
+mod gateway;
 mod replicas;
 #[cfg(test)]
 mod testing;
-mod workers;
 
 use k8s_openapi::jiff::Timestamp;
 
 use super::{
-    facts::Facts,
+    facts::{Facts, LeaseView},
     item::{Item, LOOK_AT, State},
     reader::{Read, Unread},
     rights::Right,
@@ -37,34 +38,38 @@ pub(super) fn judge(facts: &Facts, now: Timestamp) -> Vec<Item> {
         items.push(cause.map_or_else(|| judged(name), |cause| Item::unknown(name, cause)));
     };
     let cause = silent.or(absent);
-    add("controller-manager", silent, &|name| workers::controller_manager(name, facts));
+    add("controller-manager", silent, &|name| controllers::controller_manager(name, facts));
     add("apiservice", silent, &|name| api::service(name, facts, now));
     add("apiserver", cause, &|name| api::server(name, facts));
     add("store", cause, &|name| api::store(name, facts));
-    add("controller", cause, &|name| workers::controller(name, facts));
-    add("gateway", silent, &|name| workers::gateway(name, facts));
+    add("controller", cause, &|name| controllers::controller(name, facts));
+    add("gateway", silent, &|name| gateway::gateway(name, facts));
     add("clocks", silent, &|name| agreement::clocks(name, facts));
     add("versions", cause, &|name| agreement::versions(name, PLUGIN, facts));
     for (wanted, answer) in &facts.rights {
         add(wanted.item, silent, &|name| right(name, wanted, answer, &facts.user_namespace));
     }
     if facts.webhooks.is_ok() {
-        say_what_passes(&mut items);
+        let blindness = facts.lease.as_ref().ok().and_then(LeaseView::blindness);
+        say_what_passes(&mut items, blindness.is_some_and(|blindness| !blindness.stops_negotiation()));
     }
     items
 }
 
-/// Says at the gateway what it lets pass while another part does not work.
-fn say_what_passes(items: &mut [Item]) {
+/// Says at the gateway what it lets pass while another part does not work. No call waits for `drains_alone`.
+fn say_what_passes(items: &mut [Item], drains_alone: bool) {
     let failed = |name| items.iter().any(|item| item.name == name && item.state == State::Failed);
     let passes = if ["apiservice", "apiserver", "store"].into_iter().any(failed) {
         "calls for pods whose app was not asked pass at once now"
-    } else if failed("controller") {
+    } else if failed("controller") && !drains_alone {
         "calls that no answer holds pass now, 30 s after the question"
     } else {
         return;
     };
-    let works = |item: &&mut Item| item.name == "gateway" && item.state != State::Failed;
+    let works = |item: &&mut Item| {
+        let is_absent = item.state == State::Failed || item.message.ends_with(gateway::PASS_UNASKED);
+        item.name == "gateway" && !is_absent
+    };
     if let Some(gateway) = items.iter_mut().find(works) {
         gateway.message = format!("{}; {passes}", gateway.message);
         gateway.state = State::Warning;
@@ -132,11 +137,12 @@ mod tests {
 
     #[test]
     fn the_gateway_says_what_passes_while_another_part_does_not_work() {
-        let failed = |name| {
+        let gateway_beside = |name, drains_alone| {
             let mut items = vec![Item::failed(name, "down", "look"), Item::ok("gateway", "3 webhooks")];
-            say_what_passes(&mut items);
+            say_what_passes(&mut items, drains_alone);
             items.remove(1)
         };
+        let failed = |name| gateway_beside(name, false);
         for (name, passes) in [
             ("apiserver", "calls for pods whose app was not asked pass at once now"),
             ("store", "calls for pods whose app was not asked pass at once now"),
@@ -146,6 +152,7 @@ mod tests {
             assert_eq!((gateway.state, gateway.message), (State::Warning, format!("3 webhooks; {passes}")));
         }
         assert_eq!(failed("clocks"), Item::ok("gateway", "3 webhooks"));
+        assert_eq!(gateway_beside("controller", true), Item::ok("gateway", "3 webhooks"));
     }
 
     #[test]

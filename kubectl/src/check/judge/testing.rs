@@ -1,4 +1,4 @@
-//! Facts of an installation that works.
+//! Facts of an installation that works, and a check of an item.
 
 use chrono::{DateTime, TimeDelta};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -6,9 +6,16 @@ use serde_json::json;
 
 use super::super::{
     facts::{Facts, LeaseView},
+    item::{Item, State},
     reader::Reply,
     rights::RIGHTS,
+    trial::Trial,
 };
+
+/// Fails unless the item has that state, and a message with that part.
+pub(super) fn check(item: &Item, state: State, part: &str) {
+    assert!(item.state == state && item.message.contains(part), "{item:?}, not {state} {part:?}");
+}
 
 /// Facts of an installation that works, with the gateway.
 pub(super) fn facts() -> Facts {
@@ -56,6 +63,7 @@ pub(super) fn facts() -> Facts {
             "webhooks": [webhook("evict.a.b"), webhook("delete.a.b")],
         }))
         .unwrap()),
+        trial: Some(Ok(Trial::Answered)),
         rights: RIGHTS.iter().map(|right| (right, Ok(true))).collect(),
         user_namespace: "shop".to_owned(),
     }

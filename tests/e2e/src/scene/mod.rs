@@ -14,6 +14,7 @@
 mod asking;
 mod availability;
 mod bystander;
+mod check;
 mod faults;
 mod pods;
 mod pool;
@@ -43,6 +44,7 @@ pub use crate::pods::is_ready;
 pub use asking::{entry, in_millis, leave, put_entries, until_time, wanting};
 pub use availability::Availability;
 pub use bystander::Bystander;
+pub use check::{CHECK_LIMIT, Item, Report, names_in_state};
 pub use pods::{annotation, quick};
 pub use pool::{Lent, Pool};
 pub use reading::{

@@ -9,6 +9,7 @@
 )]
 
 mod around;
+mod check;
 mod content;
 mod controllers;
 mod deletions;

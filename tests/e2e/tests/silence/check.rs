@@ -1,57 +1,30 @@
 //! `kubectl evacuate check`: the state of the installation in one command.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::bail;
-use controlplane::{Output, eventually, output_of};
-use evacuation_e2e::{Scene, scene::PATIENCE};
-use serde::Deserialize;
+use controlplane::eventually;
+use evacuation_e2e::{
+    Scene,
+    scene::{CHECK_LIMIT, Item, PATIENCE, Report, names_in_state},
+};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use kube::{Api, api::DeleteParams};
+use serde_json::json;
 
 use crate::scene;
 
-/// Bound of the checks of a part that is down.
-const LIMIT: Duration = Duration::from_secs(8);
-
-#[derive(Debug, Deserialize)]
-struct Report {
-    items: Vec<Item>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Item {
-    name: String,
-    state: String,
-    message: String,
-    way_out: Option<String>,
-}
-
-/// Runs the check as a user, and returns its exit code and its items.
-async fn check_as(scene: &Scene, user: Option<&str>) -> (Option<i32>, BTreeMap<String, Item>) {
-    let mut command = scene.platform().kubectl_command();
-    if let Some(user) = user {
-        command.env("KUBECONFIG", scene.control_plane().kubeconfig_for_user(user, None).unwrap());
-    }
-    command.args(["evacuate", "check", "-o", "json"]);
-    command.arg(format!("--request-timeout={}s", LIMIT.as_secs()));
-    let Output { code, stdout, stderr } = output_of("kubectl", command).await.unwrap();
-    let report: Report = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout} {stderr}"));
-    (code, report.items.into_iter().map(|item| (item.name.clone(), item)).collect())
-}
-
-fn names_in_state<'a>(items: &'a BTreeMap<String, Item>, state: &str) -> Vec<&'a str> {
-    items.values().filter(|item| item.state == state).map(|item| item.name.as_str()).collect()
-}
+/// Name of the controller's ClusterRoleBinding.
+const BINDING: &str = "evacuation-controller";
+/// The manifest with that binding.
+const ACCESS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/base/access/controller.yaml");
 
 /// Returns the items once these and no others have failed, and the exit code says so.
 async fn until_failed(scene: &Scene, names: &[&str]) -> BTreeMap<String, Item> {
     let found = eventually(PATIENCE, "those items have failed", || async {
         let began = Instant::now();
-        let (code, items) = check_as(scene, None).await;
-        assert!(began.elapsed() < LIMIT * 8, "the check took {:?}", began.elapsed());
+        let Report { code, items } = scene.check(None).await;
+        assert!(began.elapsed() < CHECK_LIMIT * 8, "the check took {:?}", began.elapsed());
         if names_in_state(&items, "failed") != names {
             bail!("{items:?}");
         }
@@ -76,7 +49,7 @@ async fn a_working_installation_is_ok_and_a_user_without_rights_sees_what_is_mis
     assert_eq!((output.code, output.stdout.lines().count()), (Some(0), items.len()), "{output:?}");
 
     let user = scene.user("newcomer", &[]).await;
-    let (code, items) = check_as(&scene, Some(&user.name)).await;
+    let Report { code, items } = scene.check(Some(&user.name)).await;
     assert_eq!(code, Some(0), "{items:?}");
     assert_eq!(names_in_state(&items, "failed"), [""; 0], "{items:?}");
     assert_eq!(
@@ -95,8 +68,8 @@ async fn an_api_server_that_is_down_fails_its_item_and_holds_up_no_other() {
     scene.platform().apiserver().kill().unwrap();
     let items = eventually(PATIENCE, "the API server's item has failed", || async {
         let began = Instant::now();
-        let (code, items) = check_as(&scene, None).await;
-        assert!(began.elapsed() < LIMIT * 8, "the check took {:?}", began.elapsed());
+        let Report { code, items } = scene.check(None).await;
+        assert!(began.elapsed() < CHECK_LIMIT * 8, "the check took {:?}", began.elapsed());
         if items["apiserver"].state != "failed" {
             bail!("{items:?}");
         }
@@ -126,7 +99,7 @@ async fn a_store_that_is_down_fails_its_item_while_the_api_server_answers() {
     let etcd = scene.platform().etcd().unwrap();
     etcd.stop().unwrap();
     let items = eventually(PATIENCE, "the store's item has failed", || async {
-        let (code, items) = check_as(&scene, None).await;
+        let Report { code, items } = scene.check(None).await;
         if items["store"].state != "failed" {
             bail!("{items:?}");
         }
@@ -153,7 +126,72 @@ async fn a_controller_that_is_down_fails_its_item_with_the_age_of_its_lease() {
     let age: u64 = age.and_then(|age| age.parse().ok()).unwrap_or_else(|| panic!("{controller:?}"));
     assert!(age > 30, "{controller:?}");
     assert!(controller.way_out.as_deref().unwrap_or_default().starts_with("kubectl get pods"));
+    // A drainer may read drains, but no lease: the warning with the drains says the same.
+    let drainer = scene.drainer().await;
+    let found = eventually(PATIENCE, "the check says so to a drainer", || async {
+        let Report { code, items } = scene.check(Some(&drainer.user.name)).await;
+        if names_in_state(&items, "failed") == ["controller"] {
+            Ok((code, items))
+        } else {
+            bail!("{items:?}")
+        }
+    });
+    let (code, items) = found.await.unwrap();
+    assert_eq!(code, Some(1), "{items:?}");
+    let controller = &items["controller"];
+    assert!(
+        controller.message.starts_with("no controller works on evacuations: the lease "),
+        "{controller:?}"
+    );
+    let way_out = controller.way_out.as_deref().unwrap_or_default();
+    assert!(way_out.starts_with("an administrator, who runs this check"), "{controller:?}");
 
     scene.start_controller().await;
     until_failed(&scene, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_that_renews_its_lease_without_its_binding_says_what_it_cannot_watch() {
+    let scene = scene("check-blind").await;
+    let bindings: Api<ClusterRoleBinding> = Api::all(scene.admin());
+    bindings.delete(BINDING, &DeleteParams::default()).await.unwrap();
+    let account = "system:serviceaccount:evacuation-system:evacuation-controller";
+    let right = json!({"group": "", "resource": "pods", "verb": "list"});
+    scene.decided(account, &right, false).await;
+    // Its watches would stay open for two minutes.
+    scene.kill_controller();
+    scene.start_controller().await;
+    let said = eventually(PATIENCE, "the check says that the controller cannot watch", || async {
+        let Report { code, mut items } = scene.check(None).await;
+        let controller = items.remove("controller").unwrap();
+        let parts = ["has been unable to list or watch ", " other kinds since ", "Forbidden"];
+        if !parts.iter().all(|part| controller.message.contains(part)) {
+            bail!("{controller:?}");
+        }
+        assert_eq!((code, controller.state.as_str()), (Some(1), "failed"), "{controller:?}");
+        Ok(controller)
+    });
+    let way_out = said.await.unwrap().way_out.unwrap();
+    let (look, apply) = way_out.split_once("; ").unwrap();
+    let look: Vec<&str> = look.split(' ').skip(1).collect();
+    let looked = scene.platform().kubectl(&look).await.unwrap();
+    assert!(looked.stderr.contains(&format!("\"{BINDING}\" not found")), "{looked:?}");
+
+    let status = ["evacuate", "status"];
+    let warned = eventually(PATIENCE, "the API server warns", || async {
+        let output = scene.platform().kubectl(&status).await.unwrap();
+        let text = "no controller works on evacuations: the controller has been unable to list or watch ";
+        if output.stderr.contains(text) { Ok(()) } else { Err(output.stderr) }
+    });
+    warned.await.unwrap();
+
+    assert_eq!(apply, "apply the manifests again");
+    let applied = scene.platform().kubectl(&["apply", "-f", ACCESS]).await.unwrap();
+    assert!(applied.success(), "{applied:?}");
+    until_failed(&scene, &[]).await;
+    let silent = eventually(PATIENCE, "the warning is gone", || async {
+        let output = scene.platform().kubectl(&status).await.unwrap();
+        if output.stderr.is_empty() { Ok(()) } else { Err(output.stderr) }
+    });
+    silent.await.unwrap();
 }
