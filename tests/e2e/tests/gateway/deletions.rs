@@ -5,10 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use controlplane::eventually;
 use evacuation_client::{Answer, Question};
 use evacuation_e2e::{
     PodSpec,
-    scene::{answer, end_of, refused_saying},
+    scene::{PATIENCE, answer, end_of, refused_saying},
 };
 use evacuation_protocol::left_to_callers_until;
 use kube::api::DeleteParams;
@@ -129,4 +130,47 @@ async fn a_pod_that_a_drain_wants_too_is_not_left_to_the_caller_of_a_deletion() 
     assert_eq!(end_of(&ended.await).as_deref(), Some("Evacuated Evicted"));
     assert!(!left.into_inner(), "the controller waits for nobody");
     assert!(drain.await.unwrap().success());
+}
+
+/// The drain has the pod evicted, and the deletion's next try finds that it terminates.
+async fn grace_after_a_retry(prefix: &str, arguments: &[&str]) -> Option<i64> {
+    let stage = Stage::new(prefix).await;
+    let stays = PodSpec::watching().annotation("controlplane.test/gone-after", "1h");
+    let pod = stage.app_pod("app", stays).await;
+    let deleting = start(stage.kubectl(&[&["delete", "pod", "app"], arguments].concat()));
+    let evacuation = stage.evacuation_of("app").await;
+    let drain = start(stage.drain(&["--timeout=90s"]));
+    stage.until(&evacuation, "the drain joins", |e| e.spec.requesters.len() == 2).await;
+    stage.reached(&evacuation, 0).await;
+    let app = stage.client_of(&pod).await;
+    answer(&app, &evacuation, json!({"answer": "Accept"})).await.unwrap();
+
+    let grace = async || stage.pods.api().get("app").await.unwrap().metadata.deletion_grace_period_seconds;
+    let terminates = eventually(PATIENCE, "the pod terminates", || async { grace().await.ok_or("it runs") });
+    let first = terminates.await.unwrap();
+    let retried = eventually(PATIENCE, "the deletion is tried again", || async {
+        let codes = codes(&stage, "app");
+        if codes.last() == Some(&200) { Ok(()) } else { Err(format!("{codes:?}")) }
+    });
+    retried.await.unwrap();
+    assert!(stage.evictions("app").iter().any(|call| call.code() == 201), "the drain's eviction came first");
+    let kept = grace().await;
+    assert_eq!(kept, Some(first), "the retry changed the grace period");
+
+    let end = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+    stage.pods.api().delete("app", &end).await.unwrap();
+    assert!(deleting.await.unwrap().success());
+    assert!(drain.await.unwrap().success());
+    kept
+}
+
+/// A deletion with a shorter grace period shortens that of a pod that terminates.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_of_a_deletion_leaves_the_grace_period_of_a_terminating_pod() {
+    assert_eq!(grace_after_a_retry("own-grace", &[]).await, Some(30));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_gets_the_grace_period_of_a_deletion_from_the_eviction_and_not_from_a_retry() {
+    assert_eq!(grace_after_a_retry("short-grace", &["--grace-period=20"]).await, Some(20));
 }
