@@ -115,7 +115,7 @@ async fn a_budget_that_allows_none_is_passed_by_the_deletion_that_the_drain_name
     let refused = ann.fails(&command).await;
     assert!(refused.contains("cannot delete resource \"pods\""), "{refused}");
     assert!(scene.stays(&pod).await);
-    ann.may_delete_pods().await;
+    ann.may_delete_pods(&refused).await;
     let output = ann.runs_once_allowed(&command).await;
     assert!(output.stderr.contains("whatever their budgets say"), "it warns: {output:?}");
     scene.pods.gone(&pod).await.unwrap();

@@ -29,7 +29,7 @@ async fn a_rejected_eviction_is_passed_by_the_deletion_that_the_drain_names() {
     let refused = ann.fails(&command).await;
     assert!(refused.contains("cannot delete resource \"pods\""), "{refused}");
     assert!(scene.stays(&pod).await);
-    ann.may_delete_pods().await;
+    ann.may_delete_pods(&refused).await;
     ann.runs_once_allowed(&command).await;
     scene.pods.gone(&pod).await.unwrap();
     drained(&scene, &node).await;
