@@ -1,5 +1,6 @@
 //! `--keep`: the cluster stays up for the visitor.
 
+use evacuation_e2e::Gateway;
 use kube::ResourceExt;
 
 use crate::{acts::Cast, stage::Stage};
@@ -23,6 +24,14 @@ pub(crate) async fn until_interrupted(stage: &Stage<'_>, cast: &Cast) -> anyhow:
     println!(
         "\nNothing answers for the pods that replaced others: evacuating those shows a silence of 60 s."
     );
+    println!("\nFor an outage, freeze one of these by `kill -STOP`, and thaw it by `kill -CONT`:");
+    let gateways = platform.gateway().map(Gateway::processes).unwrap_or_default();
+    let apiservers = platform.apiservers().iter().chain(platform.controllers());
+    for process in apiservers.chain(platform.built_in_responders()).chain(gateways) {
+        if let Some(pid) = process.pid() {
+            println!("  {pid}  {}", process.name());
+        }
+    }
     println!("Logs: {}", platform.control_plane().logs().display());
     tokio::signal::ctrl_c().await?;
     println!("shutting down");
