@@ -282,7 +282,9 @@ impl Gateway {
                     answer => answer,
                 }
             }
-            Verdict::Count(entry) => self.count(call, pod, row, *entry, &records, time).await,
+            Verdict::Count { entry, expired_in } => {
+                self.count(call, pod, row, (*entry, expired_in), &records, time).await
+            }
             Verdict::Look => self.look(call, Some(row)).await.map_or_else(Break, Continue),
         }
     }

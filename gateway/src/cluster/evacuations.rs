@@ -151,7 +151,8 @@ impl EvacuationIndex {
     }
 
     /// Returns the Evacuations that concern a pod. `written` returns the one that this gateway has written
-    /// for the pod: it counts until the watch delivers it, or something later.
+    /// for the pod: it counts until the watch delivers it, or something later. The active one that the watch
+    /// has delivered can be an earlier one, which ended when an expired entry left it.
     pub(crate) fn records_with(
         &self,
         namespace: &str,
@@ -160,9 +161,8 @@ impl EvacuationIndex {
         written: impl FnOnce() -> Option<Written>,
     ) -> Records {
         let mut records = self.records(namespace, pod, uid);
-        if records.active.is_none() {
-            let awaited = written().filter(|written| self.awaits(written));
-            records.active = awaited.map(|written| written.evacuation);
+        if let Some(awaited) = written().filter(|written| self.awaits(written)) {
+            keep_newer(&mut records.active, &awaited.evacuation);
         }
         records
     }
@@ -297,6 +297,21 @@ mod tests {
         assert!(!awaits(&index, at("b", "10")));
         index.take(&Event::Delete(at("b", "11")));
         assert!(!awaits(&index, at("b", "10")), "its end was delivered");
+    }
+
+    /// The gateway took an expired entry out of the first, which canceled it, and asked by the second.
+    #[test]
+    fn a_written_object_counts_in_place_of_an_earlier_one_whose_end_the_watch_has_not_delivered() {
+        let mut index = EvacuationIndex::default();
+        index.take(&Event::Apply(at("a", "9")));
+        let written = index.written(at("b", "11"));
+        let active = |index: &EvacuationIndex| {
+            let records = index.records_with("shop", "db-0", "1", || Some(written.clone()));
+            names(&records)[0].clone()
+        };
+        assert_eq!(active(&index).as_deref(), Some("b"));
+        index.take(&Event::Apply(at("c", "12")));
+        assert_eq!(active(&index).as_deref(), Some("c"), "something later");
     }
 
     #[test]

@@ -20,13 +20,13 @@ use crate::{
 
 impl Gateway {
     /// Counts a deletion, for a call that is answered in that time. One that a budget holds back becomes an
-    /// Evacuation, which waits for the budget.
+    /// Evacuation, which waits for the budget: by the entry, before which an expired one leaves.
     pub(super) async fn count(
         &self,
         call: &Call,
         pod: &Pod,
         row: &CallerRow,
-        entry: Requester,
+        (entry, expired_in): (Requester, Option<String>),
         records: &Records,
         time: Duration,
     ) -> ControlFlow<Answer, View> {
@@ -67,7 +67,9 @@ impl Gateway {
                 Answer::Pass(Pass::Surplus)
             }
             Counted::Blocked(message) if call.dry_run => Answer::Wait(Reply::blocked(call, row, &message)),
-            Counted::Blocked(_) => return self.ask(call, pod, row, entry, None, records).await,
+            Counted::Blocked(_) => {
+                return self.ask(call, pod, row, entry, expired_in.as_deref(), records).await;
+            }
         })
     }
 

@@ -78,7 +78,7 @@ impl Gateway {
                 (Some(Turn::Read), _, Some(active)) => Some(Reply::waiting(call, row, &active, now)),
                 (_, Verdict::Pass(pass), _) => return Answer::Pass(pass),
                 (_, Verdict::Open(way), _) => return Answer::Unasked(Unasked::Outage(way)),
-                (None, Verdict::Ask { .. } | Verdict::Count(_), Some(active)) => {
+                (None, Verdict::Ask { .. } | Verdict::Count { .. }, Some(active)) => {
                     return Answer::Wait(Reply::waiting(call, row, &active, now));
                 }
                 // The kube-apiserver answers, and a deletion that is not counted could break the budget.
@@ -136,7 +136,7 @@ fn turn(verdict: &Verdict, is_being_asked: bool, load: Load) -> Option<Turn> {
         (Verdict::Look, true) if !(load.full && load.away) => Some(Turn::Read),
         (Verdict::Pass(pass), true) if pass.is_of_record() && load.full && !load.away => Some(Turn::Read),
         (Verdict::Ask { .. } | Verdict::Look, false) if load.full && !load.away => Some(Turn::Slot),
-        (Verdict::Count(_), false) => Some(Turn::Count),
+        (Verdict::Count { .. }, false) => Some(Turn::Count),
         _ => None,
     }
 }
@@ -160,7 +160,7 @@ mod tests {
         let entry: Box<Requester> =
             Box::new(serde_json::from_value(json!({"owner": "alice", "name": "a"})).unwrap());
         let look = Verdict::Look;
-        let count = Verdict::Count(entry.clone());
+        let count = Verdict::Count { entry: entry.clone(), expired_in: None };
         let ask = Verdict::Ask { entry, expired_in: None };
         let (done, leaving) = (Verdict::Pass(Pass::RespondersDone), Verdict::Pass(Pass::Leaving));
         let table = [

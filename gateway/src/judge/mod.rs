@@ -11,7 +11,9 @@ mod successor;
 mod unwritten;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use evacuation_api::{CallerAct, CallerRow, DeadlineAction, Evacuation, Operation, RefusalPolicy, Requester};
+use evacuation_api::{
+    CallerAct, CallerRow, DeadlineAction, Evacuation, Operation, RefusalPolicy, Requester, RequesterKey,
+};
 use evacuation_protocol::{Outage, has_expired, needs_none};
 use k8s_openapi::api::core::v1::Pod;
 
@@ -164,7 +166,12 @@ pub(crate) enum Verdict {
     /// The call passes because of an outage.
     Open(WayOut),
     /// The deletion is to count against budgets. The entry is to be written if a budget holds it back.
-    Count(Box<Requester>),
+    Count {
+        /// The caller's entry.
+        entry: Box<Requester>,
+        /// Name of the Evacuation that holds an expired entry of the caller, which must be removed first.
+        expired_in: Option<String>,
+    },
     /// The cached pod is not enough: the live one decides.
     Look,
 }
@@ -173,7 +180,7 @@ impl Verdict {
     /// Returns true when the caller waits for the app, or for a budget.
     pub(crate) fn holds(&self) -> bool {
         match self {
-            Self::Ask { .. } | Self::Count(_) => true,
+            Self::Ask { .. } | Self::Count { .. } => true,
             Self::Wait(reply) => reply.code == 429,
             Self::Pass(_) | Self::Open(_) | Self::Look => false,
         }
@@ -185,7 +192,7 @@ impl Verdict {
 pub(crate) fn is_of_record(verdict: &Verdict, is_away: bool) -> bool {
     match verdict {
         Verdict::Pass(pass) => pass.is_of_record(),
-        Verdict::Open(_) | Verdict::Count(_) => !is_away,
+        Verdict::Open(_) | Verdict::Count { .. } => !is_away,
         Verdict::Ask { .. } | Verdict::Wait(_) | Verdict::Look => false,
     }
 }
@@ -237,7 +244,11 @@ fn without_outage(facts: &Facts<'_>) -> Verdict {
     if facts.registered || facts.namespace.asks_all || asked_mate(facts).is_some() {
         return Verdict::Ask { entry: Box::new(entry(facts)), expired_in: None };
     }
-    if counts { Verdict::Count(Box::new(entry(facts))) } else { Verdict::Pass(Pass::Unregistered) }
+    if counts {
+        Verdict::Count { entry: Box::new(entry(facts)), expired_in: None }
+    } else {
+        Verdict::Pass(Pass::Unregistered)
+    }
 }
 
 /// Returns true when the call is a deletion that counts against budgets.
@@ -265,17 +276,24 @@ fn ask_or_wait(facts: &Facts<'_>, active: &Evacuation) -> Verdict {
     let Some(written) = written else {
         return Verdict::Ask { entry: Box::new(entry), expired_in: None };
     };
-    let policy = active.status.as_ref().and_then(|status| status.policy.as_ref());
-    if written.at_deadline == Some(DeadlineAction::GiveUp) {
-        if is_reached(facts, written) || policy.is_some_and(|policy| has_expired(policy, written.key())) {
-            let expired_in = active.metadata.name.clone();
-            return Verdict::Ask { entry: Box::new(entry), expired_in };
-        }
-        if is_stale(facts, written) {
-            return Verdict::Ask { entry: Box::new(entry), expired_in: None };
-        }
+    let expired_in = expired_in(facts, active);
+    let is_renewed = written.at_deadline == Some(DeadlineAction::GiveUp) && is_stale(facts, written);
+    if expired_in.is_some() || is_renewed {
+        return Verdict::Ask { entry: Box::new(entry), expired_in };
     }
     Verdict::Wait(Reply::waiting(facts.call, facts.row, active, facts.now))
+}
+
+/// Returns the name of an Evacuation in which the caller's entry has expired, also before the controller has
+/// recorded that: the caller stopped trying.
+fn expired_in(facts: &Facts<'_>, active: &Evacuation) -> Option<String> {
+    let key = RequesterKey { owner: &facts.call.user.name, name: &facts.row.entry_name() };
+    let own = active.spec.requesters.iter().find(|entry| entry.key() == key)?;
+    let policy = active.status.as_ref().and_then(|status| status.policy.as_ref());
+    let is_recorded = || policy.is_some_and(|policy| has_expired(policy, key));
+    let has_expired =
+        own.at_deadline == Some(DeadlineAction::GiveUp) && (is_reached(facts, own) || is_recorded());
+    active.metadata.name.clone().filter(|_| has_expired)
 }
 
 /// Returns true when the deadline of an entry was reached, also before the controller has recorded that.

@@ -6,7 +6,7 @@ use evacuation_protocol::{
     Hold, Opening, Outage, OutageCause, Recorded, budget_blocked_since, hold_in_outage, recorded,
 };
 
-use super::{Facts, Pass, Reply, Verdict, entry, group, patience};
+use super::{Facts, Pass, Reply, Verdict, entry, expired_in, group, patience};
 
 /// Way out of an outage: the reason for which a call passes that would wait otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,13 +160,20 @@ fn held(
 
 /// Decides about a deletion of which every responder is done: nobody evicts the pod in the budget's turn, so
 /// each try of the caller is counted by itself. A budget that was not the reason before the outage can be it
-/// since then.
+/// since then. A caller whose entry has expired stopped trying: it waits as one without an entry, and gets a
+/// new one.
 fn counted(facts: &Facts<'_>, outage: Outage, active: &Evacuation) -> Verdict {
-    let joined = patience::joined(facts.call, facts.row, active).unwrap_or(outage.since);
+    let expired_in = expired_in(facts, active);
+    let joined = patience::joined(facts.call, facts.row, active).filter(|_| expired_in.is_none());
+    let joined = joined.unwrap_or(outage.since);
     let blocked = active.status.as_ref().and_then(budget_blocked_since);
     let since = joined.max(blocked.unwrap_or(outage.since));
     let over = facts.now - since >= TimeDelta::seconds(facts.row.blocked_patience_seconds.into());
-    if over { Verdict::Pass(Pass::BlockedTooLong) } else { Verdict::Count(Box::new(entry::entry(facts))) }
+    if over {
+        Verdict::Pass(Pass::BlockedTooLong)
+    } else {
+        Verdict::Count { entry: Box::new(entry::entry(facts)), expired_in }
+    }
 }
 
 /// Returns true when nobody acts, and the caller's row has the controller evict the pod at a deadline. Such a

@@ -1,20 +1,17 @@
 //! The patience of a counted deletion that a budget holds back, and the pause before a caller tries again.
 
 use chrono::{DateTime, Utc};
-use evacuation_api::{CallerRow, DeadlineAction, Evacuation, RequesterKey};
+use evacuation_api::{CallerRow, Evacuation, RequesterKey};
 use evacuation_protocol::{joined_at, passes_budgets_at};
 
-use super::{Facts, is_reached};
+use super::{Facts, expired_in};
 use crate::call::Call;
 
 /// Returns true when a budget has held the caller back for as long as its row allows. An entry that expired
 /// counts no more, also before the controller has recorded that: its caller stopped trying.
 pub(super) fn is_over(facts: &Facts<'_>, active: &Evacuation) -> bool {
-    let key = RequesterKey { owner: &facts.call.user.name, name: &facts.row.entry_name() };
-    let mut own = active.spec.requesters.iter().filter(|entry| entry.key() == key);
-    let expired =
-        own.any(|entry| entry.at_deadline == Some(DeadlineAction::GiveUp) && is_reached(facts, entry));
-    !expired && end(facts.call, facts.row, active).is_some_and(|end| end <= facts.now)
+    expired_in(facts, active).is_none()
+        && end(facts.call, facts.row, active).is_some_and(|end| end <= facts.now)
 }
 
 /// Returns the time from which the call passes the budgets that hold it back now.

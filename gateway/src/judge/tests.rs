@@ -341,7 +341,7 @@ fn the_pauses_of_a_deletion_grow_with_the_age_of_its_own_entry() {
 #[test]
 fn the_entry_of_a_deletion_that_comes_back_says_within_what_time() {
     let within = |case: Case| match case.judge() {
-        Verdict::Count(entry) => entry.caller_deletes_within_seconds,
+        Verdict::Count { entry, .. } => entry.caller_deletes_within_seconds,
         _ => case.asks().caller_deletes_within_seconds,
     };
     let with_grace = |seconds| {
@@ -585,7 +585,7 @@ fn a_row_of_the_administrator_can_let_calls_pass() {
 
 #[test]
 fn a_deletion_by_a_workload_controller_is_counted_where_the_namespace_says_so() {
-    assert!(matches!(counted().judge(), Verdict::Count(_)));
+    assert!(matches!(counted().judge(), Verdict::Count { .. }));
     assert_eq!(Case { namespace: NamespaceFacts::default(), ..counted() }.passes(), Some(Pass::Unregistered));
     let person = Case { call: delete().call, ..counted() };
     assert_eq!(person.passes(), Some(Pass::Unregistered));
@@ -698,7 +698,7 @@ fn a_counted_deletion_that_waits_names_its_own_end() {
     let reply = held_back(600, "EvictionRejected", None).waits();
     assert!(reply.message.contains("a budget can hold it back for 1800 s"), "{}", reply.message);
     let entry = |case: Case| match case.judge() {
-        Verdict::Count(entry) => entry.budget_patience_seconds,
+        Verdict::Count { entry, .. } => entry.budget_patience_seconds,
         _ => case.asks().budget_patience_seconds,
     };
     assert_eq!(entry(counted()), Some(1800));

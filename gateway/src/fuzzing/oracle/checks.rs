@@ -61,7 +61,7 @@ impl Oracle {
     }
 
     /// Checks rules 8 and 11: in an outage a budget is passed with the patience of the caller's row. What is
-    /// not known of the time before counts from its beginning.
+    /// not known of the time before counts from its beginning, and so does an entry that has expired.
     pub(crate) fn check_blocked_in_outage(
         &mut self,
         user: &str,
@@ -70,7 +70,8 @@ impl Oracle {
         since: DateTime<Utc>,
         now: DateTime<Utc>,
     ) {
-        let made = self.entries.get(&(user.to_owned(), name.to_owned())).map(|own| own.made);
+        let own = self.entries.get(&(user.to_owned(), name.to_owned()));
+        let made = own.filter(|own| !own.has_expired(now)).map(|own| own.made);
         let known = |time: Option<DateTime<Utc>>| time.map_or(since, |time| time.min(since));
         let from = known(made).max(known(self.no_room));
         self.require(GatewayLaw::Patience, after(from, patience.into()) <= now, |oracle| {

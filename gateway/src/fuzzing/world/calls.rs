@@ -108,24 +108,24 @@ impl GatewayWorld {
                 }
             }
             // The eviction API evicts the pod.
-            Verdict::Count(_) if self.played.room => {
+            Verdict::Count { .. } if self.played.room => {
                 self.check_done();
                 self.replace();
             }
             // Nothing can be written. Without a record the call passes, because nobody could ask.
-            Verdict::Ask { .. } | Verdict::Count(_) if self.api_away.is_some() => {
+            Verdict::Ask { .. } | Verdict::Count { .. } if self.api_away.is_some() => {
                 let asked = self.records(&self.played.uid()).active.is_some();
                 if !asked && !self.is_blind() {
                     self.oracle.check_answer(self.played.registered, now, now);
                 }
                 self.oracle.check_known(asked, now);
             }
-            Verdict::Count(entry) if self.rejects => self.reject(&call, row, &entry, false),
-            Verdict::Ask { entry, expired_in } if self.rejects => {
+            Verdict::Count { entry, expired_in } | Verdict::Ask { entry, expired_in } if self.rejects => {
                 self.reject(&call, row, &entry, expired_in.is_some());
             }
-            Verdict::Count(entry) => self.ask(&call, &entry, false),
-            Verdict::Ask { entry, expired_in } => self.ask(&call, &entry, expired_in.is_some()),
+            Verdict::Count { entry, expired_in } | Verdict::Ask { entry, expired_in } => {
+                self.ask(&call, &entry, expired_in.is_some());
+            }
         }
         Some(outcome)
     }
@@ -183,7 +183,7 @@ impl GatewayWorld {
         self.deliver();
         let again = self.judge(call);
         // While nobody acts, each deletion of a pod that is free to go is counted by itself.
-        let counted = self.leaderless.is_some() && matches!(again, Verdict::Count(_));
+        let counted = self.leaderless.is_some() && matches!(again, Verdict::Count { .. });
         // The gateway writes the same entry once in a second.
         let shared = self.watch.is_behind() && matches!(again, Verdict::Ask { .. });
         let waits = matches!(again, Verdict::Wait(_) | Verdict::Pass(_) | Verdict::Open(_));
@@ -202,7 +202,7 @@ fn word(verdict: &Verdict) -> &'static str {
         Verdict::Wait(reply) if reply.code == 404 => "gone",
         Verdict::Wait(_) => "wait",
         Verdict::Ask { .. } => "ask",
-        Verdict::Count(_) => "count",
+        Verdict::Count { .. } => "count",
         Verdict::Look => "look",
     }
 }

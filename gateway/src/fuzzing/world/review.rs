@@ -95,7 +95,7 @@ impl Review {
             Verdict::Pass(pass) => (Answer::Pass(*pass), true),
             Verdict::Open(way) => (Answer::Unasked(Unasked::Outage(*way)), true),
             Verdict::Wait(reply) => (Answer::Wait(reply.clone()), false),
-            Verdict::Ask { .. } | Verdict::Count(_) | Verdict::Look => {
+            Verdict::Ask { .. } | Verdict::Count { .. } | Verdict::Look => {
                 (Answer::Wait(Reply::busy(&self.call, 1)), false)
             }
         };

@@ -32,7 +32,7 @@ fn outcome(case: &Case) -> &'static str {
         Verdict::Wait(reply) if reply.is_held() => "held",
         Verdict::Wait(_) => "wait",
         Verdict::Ask { .. } => "ask",
-        Verdict::Count(_) => "count",
+        Verdict::Count { .. } => "count",
         Verdict::Look => "look",
     }
 }
@@ -150,6 +150,21 @@ fn a_deletion_that_nobody_evicts_in_the_budgets_turn_is_counted_at_each_try_unti
         let case = Case { outage: Some(outage(Leaderless, ago)), ..held_back(joined, reason, budget) };
         assert_eq!(outcome(&case), expected, "{joined} {reason} {budget:?} {ago}");
     }
+}
+
+/// The controller, which would record that the entry has expired, is away.
+#[test]
+fn a_counted_deletion_whose_entry_expired_in_an_outage_waits_as_one_without_and_gets_a_new_entry() {
+    let expired = |outage_seconds| {
+        let mut case = held_back(3600, "BudgetExhausted", Some(3600));
+        case.active.as_mut().unwrap().spec.requesters[1].deadline = Some(now().into());
+        Case { outage: Some(outage(Leaderless, outage_seconds)), ..case }
+    };
+    let Verdict::Count { expired_in, .. } = expired(1799).judge() else {
+        panic!("{:?}", expired(1799).judge())
+    };
+    assert_eq!(expired_in, expired(1799).active.unwrap().metadata.name);
+    assert_eq!(expired(1800).passes(), Some(Pass::BlockedTooLong));
 }
 
 #[test]
