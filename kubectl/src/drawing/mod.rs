@@ -30,7 +30,7 @@ pub(crate) fn drain(drain: &NodeEvacuation, pods: &[&Tracked], canvas: &Canvas, 
     let foot = foot(drain, status, now);
     // A terminal that is very low still shows the head and the nodes.
     let room = canvas.height.saturating_sub(2);
-    lines.extend(nodes(&status.nodes, pods, canvas, (room / 3).max(3)));
+    lines.extend(nodes(status, pods, canvas, (room / 3).max(3)));
     let room = room.saturating_sub(lines.len());
     let blockers = blockers::lines(&drain.name_any(), status, pods, canvas, room.saturating_mul(2) / 3, now);
     let others: Vec<_> = pods.iter().copied().filter(|pod| !blockers.pods.contains(&pod.pod)).collect();

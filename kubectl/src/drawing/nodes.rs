@@ -1,6 +1,7 @@
 //! A line with a bar for each node.
 
-use evacuation_api::{DrainedNode, DrainedNodePhase};
+use evacuation_api::{DrainConditionType, DrainedNode, DrainedNodePhase, NodeEvacuationStatus};
+use evacuation_protocol::message_parts;
 
 use super::canvas::{Canvas, Colour};
 use crate::{moment::count, plain::plain, summary::gone_on, tracked::Tracked};
@@ -11,7 +12,16 @@ const BAR: usize = 30;
 const NAME: usize = 40;
 
 /// Returns a line for each node, at most `room` in all. Nodes in progress come first when not all fit.
-pub(super) fn nodes(nodes: &[DrainedNode], pods: &[&Tracked], canvas: &Canvas, room: usize) -> Vec<String> {
+///
+/// The message of a drain that has ended follows the drawing. A node does not repeat it.
+pub(super) fn nodes(
+    status: &NodeEvacuationStatus,
+    pods: &[&Tracked],
+    canvas: &Canvas,
+    room: usize,
+) -> Vec<String> {
+    let nodes = &status.nodes;
+    let end = status.message.as_deref().filter(|_| status.is_true(DrainConditionType::Finished));
     let mut shown: Vec<&DrainedNode> = nodes.iter().collect();
     if nodes.len() > room {
         shown.sort_by_key(|node| match node.phase {
@@ -37,7 +47,11 @@ pub(super) fn nodes(nodes: &[DrainedNode], pods: &[&Tracked], canvas: &Canvas, r
                 total => bar(gone_on(node, pods), of(total), canvas),
             };
             let label = Canvas { width: NAME, ..*canvas }.cut(&node.name);
-            canvas.cut(&format!("{label:<name$}  {bar}  {:<numbers$}  {}", number(node), word(node, canvas)))
+            canvas.cut(&format!(
+                "{label:<name$}  {bar}  {:<numbers$}  {}",
+                number(node),
+                word(node, end, canvas)
+            ))
         })
         .collect();
     if omitted > 0 {
@@ -46,8 +60,11 @@ pub(super) fn nodes(nodes: &[DrainedNode], pods: &[&Tracked], canvas: &Canvas, r
     lines
 }
 
-/// Returns the state of a node in a word, and the reason when it was not drained.
-fn word(node: &DrainedNode, canvas: &Canvas) -> String {
+/// Returns the state of a node in a word, and the reason when it was not drained, unless `end` has it.
+fn word(node: &DrainedNode, end: Option<&str>, canvas: &Canvas) -> String {
+    let message = node.message.as_deref().unwrap_or_default();
+    let is_told = end.is_some_and(|end| end.contains(message_parts(message).0));
+    let reason = if is_told || message.is_empty() { String::new() } else { format!(" {}", plain(message)) };
     match node.phase {
         DrainedNodePhase::Pending => canvas.paint(Colour::Faint, "Pending"),
         DrainedNodePhase::Draining => canvas.paint(Colour::of(node.verdict), &format!("{:?}", node.verdict)),
@@ -55,13 +72,9 @@ fn word(node: &DrainedNode, canvas: &Canvas) -> String {
             format!("{}, {} skipped", canvas.paint(Colour::Green, "Drained"), node.pods.skipped)
         }
         DrainedNodePhase::Drained => canvas.paint(Colour::Green, "Drained"),
-        DrainedNodePhase::Gone => {
-            let message = plain(node.message.as_deref().unwrap_or_default());
-            format!("{} {message}", canvas.paint(Colour::Green, "Gone"))
-        }
+        DrainedNodePhase::Gone => format!("{}{reason}", canvas.paint(Colour::Green, "Gone")),
         DrainedNodePhase::Withdrawn | DrainedNodePhase::Failed => {
-            let message = plain(node.message.as_deref().unwrap_or_default());
-            format!("{} {message}", canvas.paint(Colour::Red, &format!("{:?}", node.phase)))
+            format!("{}{reason}", canvas.paint(Colour::Red, &format!("{:?}", node.phase)))
         }
     }
 }

@@ -100,6 +100,21 @@ fn a_drain_has_a_bar_for_each_node_the_pods_that_are_left_and_what_holds_them() 
     );
 }
 
+/// The command prints the message of the drain after the last drawing.
+#[test]
+fn a_drain_that_has_ended_says_once_why_a_node_was_not_drained() {
+    let mut status = stuck(0);
+    status["message"] = json!("not drained: c: someone uncordoned it; 7 pods are gone");
+    let reason = |status: &Value| {
+        let lines = drain(&drain_of(status), &[], &Canvas { width: 90, ..WIDE }, now());
+        lines.iter().find(|line| line.starts_with("c ")).unwrap().ends_with("Withdrawn someone uncordoned it")
+    };
+    assert!(reason(&status), "it goes on with other nodes");
+    status["conditions"] = json!([{"type": "Finished", "status": "True", "reason": "NodesLeft", "message": "",
+                                   "lastTransitionTime": "2026-11-20T22:00:00Z"}]);
+    assert!(!reason(&status));
+}
+
 #[test]
 fn no_drawing_is_wider_or_higher_than_the_terminal() {
     let pods: Vec<_> =
