@@ -236,6 +236,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_guide_and_the_reference_explain_every_blocker() {
+        let guide = include_str!("../../docs/guide/stuck.md");
+        let reference = include_str!("../../docs/reference/blockers.md");
+        for reason in DrainBlockerReason::ALL {
+            assert!(guide.lines().any(|line| line == format!("## {reason}")), "{reason}");
+            assert!(reference.contains(&format!("\n| `{reason}` |")), "{reason}");
+        }
+    }
+
+    #[test]
     fn a_condition_counts_only_while_it_is_true_and_its_reason_is_known() {
         let status = |value: &str, reason: &str| -> EvacuationStatus {
             let time = "2026-11-20T22:00:00Z";

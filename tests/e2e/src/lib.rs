@@ -27,7 +27,7 @@ pub use old_kubectl::KUBECTL_1_32;
 pub use packages::Packages;
 pub use platform::{Clocks, Gateway, Platform, PlatformOptions, Storage};
 pub use pods::{PodSpec, Pods, is_ready};
-pub use programs::Programs;
+pub use programs::{Programs, root};
 pub use scene::{Pool, Scene};
 pub use shared::{shared, shared_with};
 pub use webhook::DenyingWebhook;

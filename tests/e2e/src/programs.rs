@@ -55,7 +55,33 @@ impl Programs {
     }
 }
 
-/// The project's root, where the manifests and the guide are.
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+/// The project's root, where the manifests and the guide are. It is that of the running process, also after
+/// the project was moved.
+pub fn root() -> PathBuf {
+    root_of(std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from))
+}
+
+/// Returns the root for the folder of a package from which cargo, or `cargo xtask`, runs this.
+fn root_of(running: Option<PathBuf>) -> PathBuf {
+    let built = || Path::new(env!("CARGO_MANIFEST_DIR")).to_owned();
+    let package = running.filter(|folder| folder.ends_with("tests/e2e") || folder.ends_with("xtask"));
+    let package = package.unwrap_or_else(built);
+    package.join(if package.ends_with("xtask") { ".." } else { "../.." })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_of_a_moved_project_is_where_it_runs() {
+        for (running, expected) in [
+            (Some("/moved/tests/e2e"), "/moved/tests/e2e/../.."),
+            (Some("/moved/xtask"), "/moved/xtask/.."),
+            (Some("/other/package"), concat!(env!("CARGO_MANIFEST_DIR"), "/../..")),
+            (None, concat!(env!("CARGO_MANIFEST_DIR"), "/../..")),
+        ] {
+            assert_eq!(root_of(running.map(PathBuf::from)), Path::new(expected));
+        }
+    }
 }

@@ -1,14 +1,14 @@
 //! The components of the manifests, as kustomize renders them beside the base.
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use evacuation_e2e::Scene;
+use evacuation_e2e::{Scene, root};
 
 use crate::stage::Stage;
 
 /// Folder of the manifests.
-fn deploy() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").canonicalize().unwrap()
+fn deploy() -> PathBuf {
+    root().join("deploy").canonicalize().unwrap()
 }
 
 /// Returns the objects of the base with the gateway and one more component. kubectl renders them.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use controlplane::output_of;
-use evacuation_e2e::Packages;
+use evacuation_e2e::{Packages, root};
 
 /// The compiler and Node's types, at versions that fit Node 18 and newer.
 const TYPESCRIPT: Packages = Packages {
@@ -30,7 +30,7 @@ impl Language {
 
     /// The words of the command that runs the guide's watcher. JavaScript takes the place of TypeScript.
     pub(crate) async fn watcher(self, folder: &Path) -> Vec<PathBuf> {
-        let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/watch");
+        let guide = root().join("docs/guide/watch");
         match self {
             Self::Python => vec!["python3".into(), guide.join("watcher.py")],
             Self::Go => vec![go(folder, &guide.join("watcher.go")).await],
@@ -41,7 +41,7 @@ impl Language {
 
     /// The words of the command that runs the guide's handler; what has to be built is built into `folder`.
     pub(crate) async fn build(self, folder: &Path) -> Vec<PathBuf> {
-        let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/http");
+        let guide = root().join("docs/guide/http");
         match self {
             Self::Python => vec!["python3".into(), guide.join("handler.py")],
             Self::Go => vec![go(folder, &guide.join("handler.go")).await],

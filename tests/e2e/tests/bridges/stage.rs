@@ -1,12 +1,10 @@
 //! A scene with a node of its own, and objects of foreign kinds.
 
-use std::path::Path;
-
 use anyhow::bail;
 use controlplane::eventually;
 use evacuation_api::{Evacuation, NodeEvacuation};
 use evacuation_e2e::{
-    PlatformOptions, PodSpec, Pool, Scene,
+    PlatformOptions, PodSpec, Pool, Scene, root,
     scene::{PATIENCE, end_of},
 };
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -108,7 +106,7 @@ impl Stage {
 }
 
 async fn install(scene: &Scene) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root();
     let mut arguments = Vec::new();
     for crd in CRDS {
         arguments.push(["-f".to_owned(), root.join(crd).display().to_string()]);

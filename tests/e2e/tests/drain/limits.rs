@@ -1,6 +1,7 @@
 //! Limits, order and pauses of drains, and the nodes that wait for their turn.
 
 use evacuation_api::{DrainVerdict, DrainedNodePhase, NodeEvacuationStatus};
+use evacuation_e2e::scene::answer;
 use serde_json::json;
 
 use crate::nodes::{Stage, condition, is_cordoned, is_due, phases};
@@ -9,12 +10,12 @@ fn count(status: &NodeEvacuationStatus, phase: DrainedNodePhase) -> usize {
     phases(status).into_iter().filter(|known| *known == phase).count()
 }
 
-/// The nodes that are done, the verdict and the pods that are gone, as `kubectl get` shows them.
+/// The nodes that are done, the verdict, and the pods that are gone and held, as `kubectl get` shows them.
 async fn columns(stage: &Stage, drain: &str) -> Vec<String> {
     let name = stage.name(drain);
     let command = ["get", "nodeevac", &name, "--no-headers"];
     let output = stage.scene.platform().kubectl(&command).await.unwrap();
-    output.stdout.split_whitespace().skip(1).take(3).map(str::to_owned).collect()
+    output.stdout.split_whitespace().skip(1).take(4).map(str::to_owned).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,11 +59,18 @@ async fn no_more_nodes_are_drained_at_a_time_than_the_limit() {
     assert!(!is_cordoned(&stage.node(1).await));
     // The progress counts the pods of the nodes that wait for their turn.
     assert_eq!((status.pods.total, status.pods.waiting), (3, 2), "{status:?}");
-    assert_eq!(columns(&stage, "d").await, ["0/3", "Draining", "0/3"]);
+    assert_eq!(columns(&stage, "d").await, ["0/3", "Draining", "0/3", "0"]);
+    // A delay holds the pod back, and no budget does.
+    let asked = stage.scene.evacuation_of("app").await;
+    let asked = stage.scene.reached(&asked, 0).await;
+    let delay = json!({"answer": "Delay", "delaySeconds": 300});
+    answer(&stage.scene.client_of(&pod).await, &asked, delay).await.unwrap();
+    stage.until("d", "the app delays", |status| status.pods.delayed == 1).await;
+    assert_eq!(columns(&stage, "d").await, ["0/3", "Slow", "0/3", "1"]);
     stage.scene.delete_pod(&pod).await;
     let status = stage.drained("d").await;
     assert_eq!((status.pods.total, status.pods.gone), (3, 3), "{status:?}");
-    assert_eq!(columns(&stage, "d").await, ["3/3", "Drained", "3/3"]);
+    assert_eq!(columns(&stage, "d").await, ["3/3", "Drained", "3/3", "0"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

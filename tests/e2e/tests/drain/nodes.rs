@@ -1,5 +1,7 @@
 //! Nodes of one scene, drains of them, and workloads that run on them.
 
+use std::time::Duration;
+
 use anyhow::bail;
 use controlplane::eventually;
 use evacuation_api::{
@@ -86,8 +88,18 @@ impl Stage {
         what: &str,
         wanted: impl Fn(&NodeEvacuationStatus) -> bool,
     ) -> NodeEvacuationStatus {
+        self.until_within(PATIENCE, name, what, wanted).await
+    }
+
+    async fn until_within(
+        &self,
+        patience: Duration,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&NodeEvacuationStatus) -> bool,
+    ) -> NodeEvacuationStatus {
         let (api, name) = (self.drains(), self.name(name));
-        let found = eventually(PATIENCE, what, || async {
+        let found = eventually(patience, what, || async {
             let status = api.get(&name).await?.status.unwrap_or_default();
             if wanted(&status) { Ok(status) } else { bail!("{}", serde_json::to_string(&status)?) }
         });
@@ -95,14 +107,26 @@ impl Stage {
     }
 
     /// Waits until a drain has drained its nodes.
+    ///
+    /// For two minutes a budget counts an eviction that the kube-apiserver of a busy machine did not finish.
     pub(crate) async fn drained(&self, name: &str) -> NodeEvacuationStatus {
-        self.until(name, "the drain has ended", |status| status.is_true(DrainConditionType::Drained)).await
+        let is_drained = |status: &NodeEvacuationStatus| status.is_true(DrainConditionType::Drained);
+        self.until_within(PATIENCE * 2, name, "the drain has ended", is_drained).await
     }
 
     /// Deletes a drain, and waits until it is gone.
     pub(crate) async fn delete(&self, name: &str) {
         self.drains().delete(&self.name(name), &DeleteParams::default()).await.unwrap();
         self.gone(name).await;
+    }
+
+    /// Runs the command that begins like that and that the message of a blocker names.
+    pub(crate) async fn runs_named(&self, message: &str, beginning: &str) {
+        let place = message.find(beginning).unwrap_or_else(|| panic!("{beginning:?} is not in {message:?}"));
+        let command = message[place..].split(';').next().unwrap();
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let output = self.scene.platform().kubectl(&words).await.unwrap();
+        assert_eq!(output.code, Some(0), "{command}: {output:?}");
     }
 
     /// Waits until a drain is gone.

@@ -12,7 +12,7 @@ use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::nodes::{Stage, entry};
+use crate::nodes::{Stage, entry, is_cordoned};
 
 /// # Attack
 ///
@@ -28,10 +28,11 @@ async fn a_pod_that_comes_back_is_evicted_in_rounds_until_its_way_out_is_taken()
     spec["nodeSelector"] = json!({"pool": stage.scene.namespace()});
     spec["tolerations"] = json!([{"operator": "Exists"}]);
     stage.scene.create::<Deployment>(op).await;
-    comes_back(&stage, "ReplicaSet/op-", "they tolerate the cordon (spec.tolerations)").await;
+    let cause = "they tolerate the cordon (spec.tolerations)";
+    let message = comes_back(&stage, "ReplicaSet/op-", cause, json!({})).await;
     bystander.drains(&stage.scene).await;
     let asked = are_asked_in_rounds(&stage).await;
-    stage.change("d", json!({"pods": {"late": "Skip"}})).await;
+    stage.runs_named(&message, SKIP).await;
     are_left_alone(&stage, asked).await;
 }
 
@@ -41,9 +42,9 @@ async fn a_pod_whose_owner_names_the_node_is_evicted_in_rounds_until_its_way_out
     let mut op = op();
     op["spec"]["template"]["spec"]["nodeName"] = json!(stage.nodes[0]);
     stage.scene.create::<Deployment>(op).await;
-    comes_back(&stage, "ReplicaSet/op-", NAMED).await;
+    let message = comes_back(&stage, "ReplicaSet/op-", NAMED, json!({})).await;
     let asked = are_asked_in_rounds(&stage).await;
-    stage.change("d", json!({"pods": {"late": "Skip"}})).await;
+    stage.runs_named(&message, SKIP).await;
     are_left_alone(&stage, asked).await;
 }
 
@@ -59,13 +60,30 @@ async fn a_pod_that_comes_back_under_its_name_is_evicted_in_rounds_until_its_way
     op["spec"]["serviceName"] = json!("op");
     op["spec"]["template"]["spec"]["nodeName"] = json!(stage.nodes[0]);
     stage.scene.create::<StatefulSet>(op).await;
-    comes_back(&stage, "StatefulSet/op", NAMED).await;
+    let message = comes_back(&stage, "StatefulSet/op", NAMED, json!({})).await;
     let asked = are_asked_in_rounds(&stage).await;
-    stage.change("d", json!({"pods": {"late": "Skip"}})).await;
+    stage.runs_named(&message, SKIP).await;
     let _app = stage.scene.app(&silent, |_| async { Answer::accept() }).await;
     are_left_alone(&stage, asked + 1).await;
 }
 
+/// The drain does not cordon the node. Each pod ends slower than its replacement is scheduled, so that the
+/// node is not drained in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_comes_back_because_nothing_cordons_the_node_stays_away_after_the_cordon_that_is_named() {
+    let stage = Stage::new("nocordon", 1).await;
+    stage.deployment("op", 1, json!({"controlplane.test/gone-after": "10s"})).await;
+    let cause = "the drain does not cordon the node (cordon: Never)";
+    let message = comes_back(&stage, "ReplicaSet/op-", cause, json!({"cordon": "Never"})).await;
+    assert!(!is_cordoned(&stage.node(0).await));
+    stage.runs_named(&message, "kubectl cordon ").await;
+    assert!(is_cordoned(&stage.node(0).await));
+    stage.drained("d").await;
+    assert!(stage.pods_on(0).await.is_empty());
+}
+
+/// Beginning of the command that leaves pods alone that come back.
+const SKIP: &str = "kubectl evacuate set ";
 /// The cause of pods that tolerate no cordon.
 const NAMED: &str = "the owner, or a scheduler of its own, names the node (spec.nodeName)";
 
@@ -74,11 +92,11 @@ fn op() -> Value {
     workload("op", 1, &json!({"controlplane.test/gone-after": "100ms"}))
 }
 
-/// Drains the node of the app `op`, whose pod comes back, until the drain is stuck. It must name the owner,
-/// the cause and the way out.
-async fn comes_back(stage: &Stage, owner: &str, cause: &str) {
+/// Drains the node of the app `op`, whose pod comes back, with further fields of the spec, until the drain is
+/// stuck. It must name the owner, the cause and the way out. Returns the message that names them.
+async fn comes_back(stage: &Stage, owner: &str, cause: &str, more: Value) -> String {
     stage.scene.ready_pods("op", 1, &[]).await;
-    stage.drain("d", &[0], json!({})).await;
+    stage.drain("d", &[0], more).await;
     let comes_back =
         |blocker: &&DrainBlocker| blocker.reason == DrainBlockerReason::ComesBack.as_str() && blocker.stuck;
     let status = stage
@@ -91,6 +109,7 @@ async fn comes_back(stage: &Stage, owner: &str, cause: &str) {
     for words in [cause, &way_out] {
         assert!(blocker.message.contains(words), "{words:?} is not in {blocker:?}");
     }
+    blocker.message.clone()
 }
 
 /// Returns the number of pods of the app `op` that were asked, at most one in each round, when they are gone.
@@ -141,11 +160,11 @@ async fn pods_that_end_and_come_back_are_deleted_in_rounds_until_the_way_out_is_
     assert_eq!(status.verdict, Some(DrainVerdict::Stuck), "{status:?}");
     let returned = &entry(&status, &stage.nodes[0]).returned;
     assert!(returned.len() == 1 && returned[0].rounds >= 3, "{returned:?}");
-    let kept = status.blockers.iter().find(|blocker| deleted_later(blocker)).unwrap();
-    let (_, kept) = kept.pod.as_deref().unwrap().split_once('/').unwrap();
+    let blocker = status.blockers.iter().find(|blocker| deleted_later(blocker)).unwrap();
+    let (_, kept) = blocker.pod.as_deref().unwrap().split_once('/').unwrap();
     let kept = pods.get(kept).await.unwrap();
 
-    stage.change("d", json!({"pods": {"late": "Skip"}})).await;
+    stage.runs_named(&blocker.message, SKIP).await;
     stage.drained("d").await;
     assert!(stage.scene.stays(&kept).await, "{:?}", kept.metadata.name);
 }

@@ -41,7 +41,7 @@ async fn a_request_that_takes_too_long_is_an_error() {
     assert_eq!(output.code, Some(1), "{output:?}");
     assert_has(&output.stderr, &["error: ", "nodeevacuations cannot be listed"]);
     // kube's own retries take four minutes.
-    assert!(began.elapsed() < Duration::from_mins(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -66,6 +66,25 @@ fn template(desk: &Desk, app: &str) -> serde_json::Value {
     })
 }
 
+/// Waits until the plan of a node tells people and programs that its three pods go one after the other.
+async fn plan_tells_of_rounds(desk: &Desk, node: &str) {
+    let told = format!(
+        "plan: 3 asked, 0 deleted, 0 held back now; budget {}/web allows 1 at a time, so its 3 pods go in 3 \
+         rounds",
+        desk.namespace()
+    );
+    let plan = eventually(crate::watch::PATIENCE, "the plan tells of the rounds", || async {
+        let output = evacuate(desk, node, &["--plan"]).await;
+        if output.stdout.lines().any(|line| line == told) { Ok(output) } else { Err(format!("{output:?}")) }
+    });
+    assert_eq!(plan.await.unwrap().code, Some(0));
+    let plan = evacuate(desk, node, &["--plan", "-o", "json"]).await;
+    assert_eq!(plan.code, Some(0), "{plan:?}");
+    let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    assert_eq!((&plan["message"], &plan["begins"]), (&json!(told), &json!(true)), "{plan}");
+    assert_eq!(plan["heldBackNow"], json!([]), "{plan}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn all_pods_of_a_node_move_and_their_budget_is_kept() {
     let desk = Desk::new("drain").await;
@@ -90,6 +109,8 @@ async fn all_pods_of_a_node_move_and_their_budget_is_kept() {
     let control_plane = desk.control_plane();
     control_plane.add_node(&other, &[("for", desk.pods.namespace())]).await.unwrap();
 
+    plan_tells_of_rounds(&desk, &node).await;
+    assert_eq!(desk.count().await, 0, "a plan asks no pod");
     let output = evacuate(&desk, &node, &["--reason=NodeMaintenance", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_has(
@@ -159,31 +180,34 @@ async fn a_node_with_a_refused_pod_is_left_out_and_the_others_are_drained() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_of_a_daemon_set_are_left_alone_only_with_the_flag() {
+async fn pods_of_daemon_sets_are_left_alone_only_with_the_flag_and_share_a_warning() {
     let desk = Desk::new("daemon").await;
     let node = own_node(&desk).await;
-    let set = json!({
-        "metadata": {"name": "agent"},
-        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template(&desk, "agent")},
-    });
-    let set: DaemonSet = serde_json::from_value(set).unwrap();
-    Api::<DaemonSet>::namespaced(desk.admin(), desk.pods.namespace())
-        .create(&PostParams::default(), &set)
-        .await
-        .unwrap();
-    let agent = ready_pods(&desk, "agent", 1).await.remove(0);
+    let mut left = Vec::new();
+    for app in ["agent", "logs"] {
+        let set = json!({
+            "metadata": {"name": app},
+            "spec": {"selector": {"matchLabels": {"app": app}}, "template": template(&desk, app)},
+        });
+        desk.create::<DaemonSet>(set).await;
+        left.push(ready_pods(&desk, app, 1).await.remove(0));
+    }
+    let names = [left[0].name_any(), left[1].name_any()];
     let output = evacuate(&desk, &node, &[]).await;
     assert_eq!(output.code, Some(1), "{output:?}");
-    assert_has(&output.stderr, &[&agent.name_any(), "DaemonSet"]);
+    assert_has(&output.stderr, &[&names[0], &names[1], "DaemonSet"]);
     assert!(!cordoned(&desk, &node).await);
 
     desk.pods.create("lonely", &PodSpec::default().on(&node)).await.unwrap();
     let output = evacuate(&desk, &node, &["--ignore-daemonsets", "--force", "--timeout=60s"]).await;
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert_has(&output.stderr, &[&agent.name_any(), "is left alone: it belongs to a DaemonSet"]);
-    let now = desk.pods.api().get(&agent.name_any()).await.unwrap();
-    assert_eq!(now.uid(), agent.uid());
-    assert!(now.metadata.deletion_timestamp.is_none());
+    let told: Vec<&str> = output.stderr.lines().filter(|line| line.contains("left alone")).collect();
+    let [warning] = told.as_slice() else { panic!("{output:?}") };
+    let both = "warning: 2 pods are left alone (it belongs to a DaemonSet): ";
+    assert_has(warning, &[both, &names[0], &names[1]]);
+    for pod in &left {
+        assert!(desk.stays(pod).await, "{}", pod.name_any());
+    }
     assert_eq!(desk.count().await, 1, "only of the other pod");
 }
 

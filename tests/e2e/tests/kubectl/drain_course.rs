@@ -67,6 +67,13 @@ async fn a_cancellation_takes_requests_back_and_uncordons_and_reports_it() {
     let output = evacuate(&desk, &node, &["--force", "--timeout=15s"]).await;
     assert_eq!(output.code, Some(3), "{output:?}");
     let name = drains_of(&desk, &node).await.remove(0);
+    let next = format!("), {}/db-0 asked for a delay. Nothing to do.", desk.namespace());
+    let slow = controlplane::eventually(crate::watch::PATIENCE, "the next step is named", || async {
+        let page = kubectl(&desk, &["evacuate", "status", &name]).await;
+        let parts = ["Slow, 0/1 gone. Next: ", "(in ", next.as_str()];
+        if parts.iter().all(|part| page.contains(part)) { Ok(()) } else { Err(page) }
+    });
+    slow.await.unwrap();
 
     let said = desk.cancel(&node).await;
     let expected = format!("nodeevacuation {name} canceled: 1 request taken back, node/{node} uncordoned");
@@ -122,6 +129,9 @@ async fn a_plan_names_what_would_happen_and_changes_nothing() {
     assert_eq!(names.stdout.trim(), format!("pod/{}/web-0", desk.namespace()));
     let pod = format!("pod/{}/web-0 would be asked", desk.namespace());
     assert_has(&held.stdout, &[&format!("node/{node} would be cordoned"), &pod, "would be held back"]);
+    let wide = evacuate(&desk, &node, &["--plan", "--force", "-o", "wide"]).await;
+    let number = format!("node/{node} would be cordoned, and 1 pod would go");
+    assert_has(&wide.stdout, &[&number, &format!("web-0 on {node} would be asked")]);
     assert!(!cordoned(&desk, &node).await);
     assert_eq!(drains_of(&desk, &node).await, [] as [&str; 0]);
     assert_eq!(desk.count().await, 0);
@@ -211,6 +221,11 @@ async fn a_node_is_a_name_of_its_drain_and_each_format_has_its_shape() {
     assert_eq!(why["evacuation"]["kind"], "Evacuation", "{why}");
     let named = desk.kubectl(&["evacuate", "why", "db-0", "-o", "name"]).await;
     assert_has(&named, &["evacuation.evacuation.dev/"]);
+    let wide = desk.kubectl(&["evacuate", "why", "db-0", "-o", "wide"]).await;
+    assert_has(&wide, &["a backup runs; priority 10000, timeout 60 s"]);
+    let wide = kubectl(&desk, &["evacuate", "why", &node, "-o", "wide"]).await;
+    let pod = format!("  {}/db-0: Refused (Refuse: a backup runs)", desk.namespace());
+    assert!(wide.lines().any(|line| line == pod), "{wide}");
     let all = json(&kubectl(&desk, &["evacuate", "status", "-o", "json"]).await);
     assert_eq!(all["kind"], "NodeEvacuationList");
     let wide = kubectl(&desk, &["evacuate", "status", "-o", "wide"]).await;
@@ -219,6 +234,52 @@ async fn a_node_is_a_name_of_its_drain_and_each_format_has_its_shape() {
     let unknown = desk.platform().kubectl(&["evacuate", "status", &of_node]).await.unwrap();
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
     assert_has(&unknown.stderr, &[&format!("no nodeevacuation drains a node {node}")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_prints_its_names_alone_or_each_way_out_in_a_line_of_its_own() {
+    let desk = Desk::new("checkformats").await;
+    let output = desk.platform().kubectl(&["evacuate", "check", "-o", "name"]).await.unwrap();
+    let mut names: Vec<&str> = output.stdout.lines().collect();
+    names.sort_unstable();
+    let items = desk.check(None).await.items;
+    assert_eq!(names, items.keys().collect::<Vec<_>>());
+
+    let help = "What helps: a role with that right";
+    for (format, is_apart) in [(&["-o", "wide"][..], true), (&[], false)] {
+        let arguments = [&["evacuate", "check", "--as=stranger"][..], format].concat();
+        let text = desk.platform().kubectl(&arguments).await.unwrap().stdout;
+        assert_has(&text, &[help]);
+        assert_eq!(text.lines().any(|line| line.trim_start() == help), is_apart, "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_names_the_act_of_a_deadline_and_a_request_that_was_taken_back() {
+    let desk = Desk::new("whydeadline").await;
+    for (name, flags, act) in [
+        ("db-0", &["--deadline=10m"][..], "evicts"),
+        ("db-1", &["--deadline=10m", "--at-deadline=give-up"], "gives up"),
+    ] {
+        let pod = desk.silent_pod(name).await;
+        let _app = desk.answers(&pod, Answer::refuse("a backup runs")).await;
+        desk.kubectl(&[&["create", "evacuation", name, "--on-refusal=wait"][..], flags].concat()).await;
+        let end = format!("): {act}");
+        let told = controlplane::eventually(crate::watch::PATIENCE, "the act is named", || async {
+            let page = desk.kubectl(&["evacuate", "why", name]).await;
+            let is_told = page.lines().any(|line| line.starts_with("  at ") && line.ends_with(&end));
+            if is_told { Ok(()) } else { Err(page) }
+        });
+        told.await.unwrap();
+    }
+
+    let again = ["create", "evacuation", "db-0", "--on-refusal=wait", "--deadline=10m", "--wait"];
+    let waiting = desk.start(&again);
+    waiting.wait_for_log(crate::watch::PATIENCE, "/db-0: Refused").await.unwrap();
+    desk.kubectl(&["evacuate", "cancel", "pod/db-0"]).await;
+    assert_eq!(waiting.wait(crate::watch::PATIENCE).await.unwrap().code(), Some(1));
+    assert_has(&waiting.log().unwrap(), &["/db-0: Canceled ("]);
+    assert_has(&desk.kubectl(&["evacuate", "why", "db-0"]).await, &[": Canceled\n"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,9 +2,12 @@
 
 use std::process::Command;
 
-use controlplane::{Output, Process, output_of};
+use controlplane::{Output, Process, eventually, output_of};
+use evacuation_api::NodeEvacuation;
 use evacuation_client::Answer;
 use evacuation_e2e::PodSpec;
+use kube::Api;
+use serde_json::json;
 
 use crate::{
     desk::{Desk, assert_has},
@@ -69,6 +72,35 @@ async fn on_a_terminal_status_draws_the_answers_and_the_blockers_until_the_drain
     desk.cancel(&name).await;
     assert_eq!(live.wait(PATIENCE).await.unwrap().code(), Some(0));
     assert_has(&live.log().unwrap(), &[&format!("nodeevacuation {name} is gone")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_an_uncordon_is_told_once_and_the_bar_has_the_pods_that_are_gone() {
+    let desk = Desk::new("livereturn").await;
+    let node = own_node(&desk).await;
+    let silent = PodSpec::registered(&json!([{"name": "self", "timeoutSeconds": 3600}]));
+    desk.pods.create("db-0", &silent.on(&node)).await.unwrap();
+    desk.pods.create("web-0", &PodSpec::default().on(&node)).await.unwrap();
+    let name = format!("return-{node}");
+    let draining = desk.start_in_cluster(&["evacuate", "node", &node, "--name", &name, "--force"]);
+    draining.wait_for_log(PATIENCE, "db-0: Asking").await.unwrap();
+    let drains: Api<NodeEvacuation> = Api::all(desk.admin());
+    let gone = eventually(PATIENCE, "the pod without an app is gone", || async {
+        let pods = drains.get(&name).await.unwrap().status.unwrap_or_default().pods;
+        if (pods.gone, pods.total) == (1, 2) { Ok(()) } else { Err(format!("{pods:?}")) }
+    });
+    gone.await.unwrap();
+    desk.cordon(&node, false).await;
+    let ended = draining.wait(PATIENCE).await.unwrap();
+    assert_eq!(ended.code(), Some(2), "{}", draining.log().unwrap());
+
+    // Of a drain that has ended nothing is drawn before the page.
+    let page = run(on_terminal(&desk, &format!("evacuate status {name}"))).await;
+    assert_eq!(page.code, Some(0), "{page:?}");
+    assert_eq!(page.stdout.matches("uncordoned").count(), 1, "{page:?}");
+    // The other pod is no longer to move.
+    let bar = format!("[{}] 1/1", "#".repeat(20));
+    assert_has(&page.stdout, &["Failed, 1/1 gone", "1 of 1 gone", &bar]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,12 +2,12 @@
 
 use std::fs;
 
+use evacuation_e2e::root;
 use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::api::resource::Quantity};
 
 /// The memory limit in bytes of the one container of the Deployment in a file of the project.
 pub(crate) fn memory_limit(file: &str) -> u64 {
-    let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
-    let text = fs::read_to_string(path).unwrap();
+    let text = fs::read_to_string(root().join(file)).unwrap();
     let documents = text.split("\n---").filter(|document| document.contains("kind: Deployment"));
     let deployments: Vec<Deployment> = documents.map(|text| serde_saphyr::from_str(text).unwrap()).collect();
     let [deployment] = &deployments[..] else { panic!("{file} has one Deployment") };

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Instant};
 use anyhow::bail;
 use controlplane::eventually;
 use evacuation_e2e::{
-    Scene,
+    Scene, root,
     scene::{CHECK_LIMIT, Item, PATIENCE, Report, names_in_state},
 };
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
@@ -17,7 +17,7 @@ use crate::scene;
 /// Name of the controller's ClusterRoleBinding.
 const BINDING: &str = "evacuation-controller";
 /// The manifest with that binding.
-const ACCESS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/base/access/controller.yaml");
+const ACCESS: &str = "deploy/base/access/controller.yaml";
 
 /// Returns the items once these and no others have failed, and the exit code says so.
 async fn until_failed(scene: &Scene, names: &[&str]) -> BTreeMap<String, Item> {
@@ -186,7 +186,8 @@ async fn a_controller_that_renews_its_lease_without_its_binding_says_what_it_can
     warned.await.unwrap();
 
     assert_eq!(apply, "apply the manifests again");
-    let applied = scene.platform().kubectl(&["apply", "-f", ACCESS]).await.unwrap();
+    let access = root().join(ACCESS).display().to_string();
+    let applied = scene.platform().kubectl(&["apply", "-f", &access]).await.unwrap();
     assert!(applied.success(), "{applied:?}");
     until_failed(&scene, &[]).await;
     let silent = eventually(PATIENCE, "the warning is gone", || async {

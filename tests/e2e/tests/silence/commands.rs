@@ -1,6 +1,8 @@
 //! The command line while a part of the system is down.
 
-use controlplane::{Output, eventually};
+use std::time::{Duration, Instant};
+
+use controlplane::{Output, Signal, eventually};
 use evacuation_api::NodeEvacuation;
 use evacuation_e2e::{PodSpec, Scene, scene::PATIENCE};
 use k8s_openapi::api::{core::v1::Node, policy::v1::PodDisruptionBudget};
@@ -11,13 +13,18 @@ use kube::{
 
 use serde_json::json;
 
-use crate::scene;
+use crate::{follow::follows, scene};
 
 const NODE: &str = "node-1";
+/// Maximum time of a plugin with a request timeout of a few seconds on a busy machine. The retries of kube's
+/// client would take more than four minutes.
+const BOUND: Duration = Duration::from_mins(1);
 
-/// Runs a plugin that must fail, and returns what it printed on standard error.
+/// Runs a plugin that must fail in time, and returns what it printed on standard error.
 async fn fails(scene: &Scene, arguments: &[&str]) -> String {
+    let began = Instant::now();
     let Output { code, stdout, stderr } = scene.platform().kubectl(arguments).await.unwrap();
+    assert!(began.elapsed() < BOUND, "{arguments:?} took {:?}", began.elapsed());
     assert_eq!(code, Some(1), "{arguments:?}: {stdout} {stderr}");
     stderr
 }
@@ -64,6 +71,16 @@ async fn while_the_api_server_is_down_each_command_names_it_and_writes_nothing_l
         assert_has(&error, &silence);
         assert_has(&error, &["error: ", rest]);
     }
+    let interrupted = follows(&scene, &["node", NODE, "--force", "--request-timeout=2m"]);
+    interrupted.wait_for_log(PATIENCE, silence[0]).await.unwrap();
+    interrupted.signal(Signal::Interrupt).unwrap();
+    assert_eq!(interrupted.wait(PATIENCE).await.unwrap().code(), Some(130));
+    // The kube-apiserver notices the outage after a while.
+    let since = eventually(PATIENCE, "a command says since when", || async {
+        let error = fails(&scene, &["evacuate", "status", limit]).await;
+        if error.contains(", unavailable for ") { Ok(()) } else { Err(error) }
+    });
+    since.await.unwrap();
 
     server.start().unwrap();
     let drains: Api<NodeEvacuation> = Api::all(scene.admin());

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::scene;
 
-fn follows(scene: &Scene, arguments: &[&str]) -> Process {
+/// Starts a plugin that runs beside the test.
+pub(crate) fn follows(scene: &Scene, arguments: &[&str]) -> Process {
     let mut command = scene.platform().kubectl_command();
     command.arg("evacuate").args(arguments);
     let logs = scene.platform().control_plane().logs();

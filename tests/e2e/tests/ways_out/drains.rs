@@ -78,6 +78,24 @@ async fn a_pod_that_was_left_alone_goes_by_the_request_that_the_drain_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_was_left_alone_at_a_deadline_goes_by_the_request_that_the_drain_names() {
+    let scene = scene("gaveup").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let room = Room::new(&scene, Answer::delay(Duration::from_mins(30))).await;
+    drains(&ann, &room, "--on-refusal=wait").await;
+    let evacuation = scene.evacuation_of("app").await;
+    scene.answered(&evacuation, evacuation_api::Answer::Delay).await;
+    ann.runs(&format!("kubectl evacuate set {} --deadline=1s --at-deadline=give-up", room.node)).await;
+    scene.ends(&evacuation, "Failed DeadlineGaveUp").await;
+    let command = ann.reads(&status(&room.node), "kubectl create evacuation ").await;
+    assert!(command.ends_with(" --deadline=10m --at-deadline=evict"), "{command}");
+    assert!(scene.stays(&room.pod).await);
+    ann.runs(&command.replace("10m", "1s")).await;
+    scene.pods.gone(&room.pod).await.unwrap();
+    ann.runs(&format!("kubectl evacuate cancel {}", room.node)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn other_flags_are_taken_over_by_the_patch_that_a_second_run_names() {
     let scene = scene("flags").await;
     let ann = Person::drainer(&scene, "ann").await;

@@ -1,15 +1,23 @@
 //! Pods that terminate and do not go, and the commands that end or skip them.
 
+use chrono::TimeDelta;
 use evacuation_api::DrainBlockerReason;
-use evacuation_e2e::{PodSpec, Scene, workload};
-use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
-use kube::ResourceExt;
+use evacuation_e2e::{PodSpec, Scene, scene::until_time, workload};
+use k8s_openapi::api::{
+    apps::v1::StatefulSet,
+    core::v1::{Node, Pod},
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::json;
 
 use crate::{
     budgets::{limit, placed, take_in},
     person::Person,
-    room::{drained, held, status, stuck_beside},
+    policy::RejectingPolicy,
+    room::{self, drained, held, status, stuck, stuck_beside},
     scene,
 };
 
@@ -149,4 +157,41 @@ async fn a_pod_that_waits_for_another_that_never_ends_goes_by_the_change_that_th
     bob.runs(&command).await;
     drained(&scene, &node).await;
     ann.runs(&format!("kubectl evacuate cancel {node}")).await;
+}
+
+/// The pod garbage collection gives a pod the phase Failed before it deletes it, and a policy rejects that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_stays_on_a_deleted_node_goes_by_the_deletion_that_the_drain_names() {
+    let scene = scene("lost").await;
+    let (ann, bob) = (Person::drainer(&scene, "ann").await, Person::editor(&scene, "bob").await);
+    let node = scene.own_node().await;
+    let pod = scene.pod("app", PodSpec::default().label("app", "app").on(&node)).await;
+    scene.floor("app", ("app", "app"), 1).await;
+    let pods = scene.pods.api();
+    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+    let failed = Patch::Merge(json!({"status": {"phase": "Failed"}}));
+    let fails = || async { pods.patch_status("app", &dry, &failed).await.map(drop) };
+    let may = "object.status.phase != 'Failed'";
+    let policy = RejectingPolicy::start(&scene, "pods/status", "app", may, fails).await;
+    ann.runs(&format!("kubectl evacuate node {node} --force --detach")).await;
+    held(&scene, &node, DrainBlockerReason::BudgetAllowsNone).await;
+
+    let nodes: Api<Node> = Api::all(scene.admin());
+    nodes.delete(&node, &DeleteParams::default()).await.unwrap();
+    let blocker = room::slow(&scene, &node, DrainBlockerReason::NodeDeleted).await;
+    let waits = "nothing is needed, because Kubernetes removes the pod by ";
+    assert!(blocker.message.contains(waits), "{}", blocker.message);
+    // The drain gives Kubernetes 90 s.
+    until_time(blocker.since.0 + TimeDelta::seconds(80)).await;
+    stuck(&scene, &node, DrainBlockerReason::NodeDeleted, 1).await;
+    let command = ann.reads(&status(&node), "kubectl delete pod app ").await;
+    let refused = ann.fails(&command).await;
+    assert!(refused.contains("cannot delete resource \"pods\""), "{refused}");
+    assert!(scene.stays(&pod).await);
+    bob.runs(&command).await;
+    scene.pods.gone(&pod).await.unwrap();
+    let status = drained(&scene, &node).await;
+    assert_eq!((status.pods.total, status.pods.gone), (1, 1), "{status:?}");
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
+    policy.remove().await;
 }

@@ -19,6 +19,7 @@ mod guide;
 mod leaving;
 mod person;
 mod pods;
+mod policy;
 mod rejected;
 mod replacement;
 mod rights;

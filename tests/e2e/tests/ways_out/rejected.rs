@@ -1,12 +1,19 @@
-//! Evictions that an admission webhook rejects, and the ways past it.
+//! Evictions that an admission webhook rejects, nodes that an admission policy keeps from being cordoned, and
+//! the ways past them.
 
 use evacuation_api::DrainBlockerReason;
 use evacuation_e2e::{DenyingWebhook, PodSpec, Scene};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
 
 use crate::{
     person::Person,
-    room::{drained, held, status},
+    policy::RejectingPolicy,
+    room::{drained, held, status, stuck_beside},
     scene,
 };
 
@@ -58,4 +65,38 @@ async fn the_reply_that_the_drain_quotes_names_the_webhook_without_which_the_pod
     scene.pods.gone(&pod).await.unwrap();
     drained(&scene, &node).await;
     ann.runs(&format!("kubectl evacuate cancel {node}")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_may_not_be_cordoned_is_drained_without_the_policy_that_the_drain_quotes() {
+    let scene = scene("uncordonable").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let root = Person::new(&scene, "root");
+    root.bind_in_cluster("cluster-admin").await;
+    let node = scene.own_node().await;
+    let pod = scene.pod("app", PodSpec::default().on(&node)).await;
+    let nodes: Api<Node> = Api::all(scene.admin());
+    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+    let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+    let may = "!has(object.spec.unschedulable)";
+    let cordons = || async { nodes.patch(&node, &dry, &cordon).await.map(drop) };
+    let policy = RejectingPolicy::start(&scene, "nodes", &node, may, cordons).await;
+
+    ann.runs(&format!("kubectl evacuate node {node} --force --detach")).await;
+    let blocker = stuck_beside(&scene, &node, DrainBlockerReason::NodeRejected).await;
+    assert_eq!((blocker.pod, blocker.object), (None, Some(format!("Node/{node}"))));
+    let way_out =
+        "give the controller the right to patch nodes, or change the policy or webhook that denies it";
+    assert!(blocker.message.ends_with(way_out), "{}", blocker.message);
+    assert!(scene.stays(&pod).await, "no pod is asked on a node that takes new ones");
+    let said = ann.runs(&status(&node)).await;
+    assert!(said.contains(way_out), "{said}");
+    let (_, quoted) = said.split_once("ValidatingAdmissionPolicy '").unwrap_or_else(|| panic!("{said}"));
+    let named = quoted.split('\'').next().unwrap();
+    assert_eq!(named, policy.name());
+    root.runs_once_allowed(&format!("kubectl delete validatingadmissionpolicy {named}")).await;
+    scene.pods.gone(&pod).await.unwrap();
+    drained(&scene, &node).await;
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
+    policy.remove().await;
 }

@@ -1,12 +1,12 @@
 //! Two users and one drain.
 
-use evacuation_api::NodeEvacuation;
+use evacuation_api::{DrainBlockerReason, NodeEvacuation};
 use evacuation_client::Answer;
 use kube::{Api, ResourceExt};
 
 use crate::{
-    person::Person,
-    room::{Room, drain_of},
+    person::{Person, commands},
+    room::{Room, drain_of, held},
     scene,
 };
 
@@ -48,4 +48,25 @@ async fn a_cancellation_names_the_pods_that_go_all_the_same() {
     assert!(left.iter().all(|drain| drain.spec.nodes.names != [room.node.clone()]));
     scene.finalizers(&room.pod, &[]).await;
     scene.pods.gone(&room.pod).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_takes_a_node_out_of_the_drain_of_another_by_the_uncordon_that_cancel_names() {
+    let scene = scene("takeout").await;
+    let ann = Person::drainer(&scene, "ann").await;
+    let bob = Person::drainer(&scene, "bob").await;
+    let room = Room::new(&scene, Answer::refuse("a backup runs")).await;
+    let node = &room.node;
+    ann.runs(&format!("kubectl evacuate node {node} --force --detach --on-refusal=wait")).await;
+    let name = drain_of(&scene, node).await.name_any();
+    held(&scene, node, DrainBlockerReason::Refused).await;
+    let refused = bob.fails(&format!("kubectl evacuate cancel {node}")).await;
+    assert!(refused.contains(&format!("it is drained by {name}; ")), "{refused}");
+    let named = commands(&refused);
+    assert_eq!(named, [format!("kubectl uncordon {node}")], "{refused}");
+    bob.runs(&named[0]).await;
+    let evacuation = scene.evacuation_of("app").await;
+    scene.ends(&evacuation, "Failed Canceled").await;
+    assert!(scene.stays(&room.pod).await);
+    ann.runs(&format!("kubectl evacuate cancel {node}")).await;
 }

@@ -62,7 +62,9 @@ async fn drains_that_wait_for_each_others_replacements_are_stuck_until_one_is_de
             "kubectl evacuate cancel ",
         ]);
     }
-    stage.delete("b").await;
+    let found = stage.blocked("b", DrainBlockerReason::ReplacementUnschedulable, true).await;
+    stage.runs_named(&found.blocker.message, "kubectl evacuate cancel ").await;
+    stage.gone("b").await;
     assert!(!is_cordoned(&stage.node(1).await));
     stage.drained("a").await;
     stage.scene.ready_pods("web", 4, &[]).await;

@@ -9,7 +9,7 @@ use evacuation_e2e::{
 };
 use k8s_openapi::api::{
     apps::v1::DaemonSet,
-    core::v1::{Node, Pod},
+    core::v1::{Event, Node, Pod},
 };
 use kube::{
     Api, ResourceExt,
@@ -89,7 +89,10 @@ async fn a_pod_that_refused_and_is_deleted_by_somebody_else_is_named() {
     answer(&scene.client_of(&pod).await, &evacuation, json!({"answer": "Refuse"})).await.unwrap();
     scene.delete_pod("app").await;
     let ended = scene.ends(&evacuation, "Evacuated GoneByOther").await;
-    let said = scene.event("Pod", "app", "DeletedDespiteAnswer").await;
+    let is_warning = |event: &Event| {
+        event.reason.as_deref() == Some("DeletedDespiteAnswer") && event.type_.as_deref() == Some("Warning")
+    };
+    let said = scene.event_where("a warning of the deletion", is_warning).await;
     assert!(said.contains("although responder self had refused"), "{said}");
     assert_eq!(evacuation_protocol::state_word(&ended), "DeletedDespiteAnswer");
     let counted = eventually(PATIENCE, "it is counted", || async {

@@ -79,6 +79,12 @@ async fn an_endpoint_that_answers_nonsense_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_answers_a_word_that_is_no_answer_is_passed_over() {
+    let maybe = |question: &ReviewRequest| Reply::Json(answering(question, json!({"answer": "Maybe"})));
+    fails("maybe", maybe, "response.answer is \"Maybe\"").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_answers_with_a_page_is_passed_over() {
     let html = |_: &ReviewRequest| Reply::Bytes(ok("text/html", b"<html>sign in</html>"));
     fails("html", html, "content type \"text/html\" and a body that begins with \"<html>sign in").await;

@@ -6,7 +6,7 @@ use chrono::{TimeDelta, Utc};
 use evacuation_api::{Answer, ResponderState, ReviewAction};
 use evacuation_e2e::{
     App, Endpoint, PodSpec, Reply, Scene, answering,
-    scene::{ASKER, delay_end, entry, first, put_entries},
+    scene::{ASKER, LATE, delay_end, entry, first, put_entries},
 };
 use kube::ResourceExt;
 use serde_json::json;
@@ -123,6 +123,24 @@ async fn a_later_requester_is_a_new_question_to_an_endpoint_that_refused() {
     scene.ends(&evacuation, "Evacuated Evicted").await;
     let again = endpoint.hears(ReviewAction::Remind).await.unwrap();
     assert_eq!(again.requesters.len(), 2, "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_refused_and_named_no_time_is_asked_again_after_a_minute() {
+    let scene = Scene::new("timeless").await;
+    let pod = scene.pod("app", PodSpec::pushed(scene.port)).await;
+    let endpoint = Endpoint::of(&pod, scene.port, |question| {
+        let is_first = question.action == ReviewAction::Ask;
+        Reply::Json(answering(question, json!({"answer": if is_first { "Refuse" } else { "Accept" }})))
+    })
+    .await
+    .unwrap();
+    let evacuation = scene.ask(&pod, json!({"onRefusal": "Wait"})).await;
+    let refused = scene.until_condition(&evacuation, "Blocked", "Refused").await;
+    let minute = first(&refused).answer_time.unwrap().0 + TimeDelta::minutes(1);
+    let again = endpoint.hears_at(ReviewAction::Remind).await.unwrap();
+    assert!(minute <= again && again < minute + LATE, "{minute} {again}");
+    scene.ends(&evacuation, "Evacuated Evicted").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
