@@ -31,8 +31,12 @@ const NAMESPACE: &str = "evacuation-system";
 const SERVICE: &str = "evacuation-apiserver";
 /// Namespace and name of the lease of the kube-controller-manager.
 pub(super) const MANAGER: [&str; 2] = ["kube-system", "kube-controller-manager"];
+/// Namespace and name of the lease of the kube-scheduler.
+pub(super) const SCHEDULER: [&str; 2] = ["kube-system", "kube-scheduler"];
 /// Name of the controller's lease and of its Deployment.
 pub(super) const CONTROLLER: &str = "evacuation-controller";
+/// Name of the lease of the built-in responders and of their Deployment.
+pub(super) const BUILT_IN: &str = "evacuation-built-in-responders";
 /// Name of the gateway's Deployment.
 pub(super) const GATEWAY: &str = "evacuation-gateway";
 /// Query of the project's own objects.
@@ -61,8 +65,12 @@ pub(super) struct Facts {
     pub(super) deployments: Read<Vec<Deployment>>,
     pub(super) stateful_sets: Read<Vec<StatefulSet>>,
     pub(super) lease: Read<LeaseView>,
+    /// Lease of the built-in responders, an optional part.
+    pub(super) built_in: Read<LeaseView>,
     /// Lease of the kube-controller-manager, which counts budgets and replaces pods.
     pub(super) manager: Read<LeaseView>,
+    /// Lease of the kube-scheduler, which gives replacements their nodes.
+    pub(super) scheduler: Read<LeaseView>,
     pub(super) webhooks: Read<ValidatingWebhookConfiguration>,
     /// Trial call of the gateway. `None` without webhooks.
     pub(super) trial: Option<Read<Trial>>,
@@ -124,6 +132,7 @@ struct Installed {
     deployments: Read<Vec<Deployment>>,
     stateful_sets: Read<Vec<StatefulSet>>,
     lease: Read<LeaseView>,
+    built_in: Read<LeaseView>,
     readyz: Read<String>,
 }
 
@@ -136,9 +145,10 @@ impl Facts {
         let rights = join_all(
             RIGHTS.iter().map(async |right| (right, right.is_granted(reader, user_namespace).await)),
         );
-        let (installed, manager, kubernetes, discovery, list, document, webhooks, rights) = tokio::join!(
+        let (installed, manager, scheduler, kubernetes, discovery, list, document, webhooks, rights) = tokio::join!(
             Installed::read(reader),
             read_lease(reader, MANAGER),
+            read_lease(reader, SCHEDULER),
             reader.get("/version"),
             reader.get(&discovery),
             reader.get(&list),
@@ -147,8 +157,16 @@ impl Facts {
             rights,
         );
         let (webhooks, trial) = webhooks;
-        let Installed { namespace, service_name, service, deployments, stateful_sets, lease, readyz } =
-            installed;
+        let Installed {
+            namespace,
+            service_name,
+            service,
+            deployments,
+            stateful_sets,
+            lease,
+            built_in,
+            readyz,
+        } = installed;
         Self {
             namespace,
             service_name,
@@ -161,7 +179,9 @@ impl Facts {
             deployments,
             stateful_sets,
             lease,
+            built_in,
             manager,
+            scheduler,
             webhooks,
             trial,
             rights,
@@ -184,10 +204,11 @@ impl Installed {
         let readyz = format!(
             "/api/v1/namespaces/{namespace}/services/https:{service_name}:{port}/proxy/readyz?verbose"
         );
-        let (deployments, stateful_sets, lease, readyz) = tokio::join!(
+        let (deployments, stateful_sets, lease, built_in, readyz) = tokio::join!(
             reader.get::<ObjectList<Deployment>>(&deployments),
             reader.get::<ObjectList<StatefulSet>>(&stateful_sets),
             read_lease(reader, [namespace, CONTROLLER]),
+            read_lease(reader, [namespace, BUILT_IN]),
             reader.probe(&readyz),
         );
         Self {
@@ -196,6 +217,7 @@ impl Installed {
             deployments: deployments.map(|reply| reply.body.items),
             stateful_sets: stateful_sets.map(|reply| reply.body.items),
             lease,
+            built_in,
             readyz,
             service,
         }

@@ -199,7 +199,7 @@ mod tests {
     fn the_api_server_is_judged_by_its_answer_and_then_by_its_replicas() {
         let silent = Unread::Failed("it does not answer. Look at: the pods".to_owned());
         let clock = Ok("[+]ping ok\n[-]clock failed: reason withheld\nreadyz check failed\n".to_owned());
-        let table = [
+        let table = vec![
             (testing::facts(), State::Ok, "answers; 2 of 2 replicas ready"),
             (
                 Facts { deployments: Ok(testing::deployments(1)), ..testing::facts() },
@@ -231,7 +231,7 @@ mod tests {
         let forbidden = Err(Unread::Forbidden("list resource \"nodeevacuations\"".to_owned()));
         let with = |readyz, list| Facts { list, readyz, ..testing::facts() };
         let list = || testing::facts().list;
-        let table = [
+        let table = vec![
             (testing::facts(), State::Ok, "/readyz: storage ok; 3 of 3 members of evacuation-etcd ready"),
             (with(Ok(failed), list()), State::Failed, "/readyz: storage failed"),
             (with(Ok(unreadable.to_owned()), list()), State::Warning, "2 of evacuations cannot be read"),

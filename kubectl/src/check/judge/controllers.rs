@@ -1,4 +1,4 @@
-//! The controllers: ours and the kube-controller-manager.
+//! The parts that hold a lease: the controller, the built-in responders, and those of Kubernetes.
 
 use chrono::TimeDelta;
 use evacuation_api::Blindness;
@@ -6,29 +6,35 @@ use evacuation_protocol::{LEADERLESS, NO_CONTROLLER};
 
 use super::{
     super::{
-        facts::{CONTROLLER, Facts, LeaseView, MANAGER},
+        facts::{BUILT_IN, CONTROLLER, Facts, LeaseView},
         item::{Item, LOOK_AT},
-        reader::Unread,
+        reader::{Read, Unread},
     },
     replicas::{Replicas, pods_of},
 };
 use crate::moment::Now;
 
-/// Judges the kube-controller-manager by its lease. No part of the installation depends on it, but each drain
-/// does.
-pub(super) fn controller_manager(name: &'static str, facts: &Facts) -> Item {
-    let [namespace, lease] = MANAGER;
+/// Statement while the built-in responders do not work.
+const NO_BUILT_IN: &str =
+    "no built-in responder answers, so that the apps without one of their own count as silent";
+
+/// Judges a part of Kubernetes by its lease. No part of the installation depends on it, but each drain does.
+/// `consequence` says what does not happen without it.
+pub(super) fn of_kubernetes(
+    name: &'static str,
+    [namespace, lease]: [&str; 2],
+    read: &Read<LeaseView>,
+    consequence: &str,
+) -> Item {
     let way_out = format!("kubectl get lease {lease} -n {namespace} -o yaml; the log of its holder");
-    match &facts.manager {
+    match read {
         Ok(view) if view.is_live() => Item::ok(name, format!("renews the lease {namespace}/{lease}")),
         Ok(view) => {
             let age = view
                 .age()
                 .map_or_else(|| "was never held".to_owned(), |age| format!("is {} s old", age.num_seconds()));
-            let text = format!(
-                "its lease {namespace}/{lease} {age} (holder: {}): budgets are not counted, and pods not replaced",
-                view.holder().unwrap_or("none")
-            );
+            let holder = view.holder().unwrap_or("none");
+            let text = format!("its lease {namespace}/{lease} {age} (holder: {holder}): {consequence}");
             Item::warning(name, text, way_out)
         }
         Err(Unread::Absent) => Item::unknown(name, format!("there is no lease {namespace}/{lease}")),
@@ -55,8 +61,34 @@ pub(super) fn controller(name: &'static str, facts: &Facts) -> Item {
     };
     let item = match view.blindness() {
         Some(blindness) => blind(name, &blindness, view, &facts.namespace),
-        None => judge_lease(name, view, &lease, &replicas, &pods),
+        None => judge_lease(name, NO_CONTROLLER, view, &lease, &replicas, &pods),
     };
+    if replicas.is_short() { item.worsened(pods) } else { item }
+}
+
+/// Judges the built-in responders by their lease. They are not installed where they have none, or where they
+/// gave it back and have no Deployment any more.
+pub(super) fn built_in(name: &'static str, facts: &Facts) -> Item {
+    let pods = pods_of(&facts.namespace, BUILT_IN);
+    let lease = format!("{}/{BUILT_IN}", facts.namespace);
+    let replicas = Replicas::of_deployment(&facts.deployments, BUILT_IN);
+    let is_deployed = matches!(replicas, Replicas::Counted { .. });
+    let view = match &facts.built_in {
+        Ok(view) => view,
+        Err(Unread::Absent) if is_deployed => {
+            let text = format!("{NO_BUILT_IN}: there is no lease {lease}; {replicas}");
+            return Item::failed(name, text, pods);
+        }
+        Err(Unread::Absent) => return Item::not_installed(name, format!("there is no lease {lease}")),
+        Err(unread) => return Item::unread(name, unread, "", &pods),
+    };
+    if view.holder().is_none() && !view.is_live() && replicas == Replicas::Elsewhere {
+        return Item::not_installed(
+            name,
+            format!("nobody holds the lease {lease}, and there is no Deployment"),
+        );
+    }
+    let item = judge_lease(name, NO_BUILT_IN, view, &lease, &replicas, &pods);
     if replicas.is_short() { item.worsened(pods) } else { item }
 }
 
@@ -67,9 +99,17 @@ fn blind(name: &'static str, blindness: &Blindness, view: &LeaseView, namespace:
     Item::failed(name, text, blindness.way_out(namespace))
 }
 
-fn judge_lease(name: &'static str, view: &LeaseView, lease: &str, replicas: &Replicas, pods: &str) -> Item {
+/// Judges a lease of the installation. `nobody` says what is so while nobody holds it.
+fn judge_lease(
+    name: &'static str,
+    nobody: &str,
+    view: &LeaseView,
+    lease: &str,
+    replicas: &Replicas,
+    pods: &str,
+) -> Item {
     let Some(age) = view.age() else {
-        let text = format!("{NO_CONTROLLER}: its lease {lease} was never held; {replicas}");
+        let text = format!("{nobody}: its lease {lease} was never held; {replicas}");
         return Item::failed(name, text, pods);
     };
     let seconds = age.num_seconds();
@@ -80,8 +120,7 @@ fn judge_lease(name: &'static str, view: &LeaseView, lease: &str, replicas: &Rep
     }
     let longest = TimeDelta::from_std(LEADERLESS).unwrap_or_default();
     if age > longest {
-        let text =
-            format!("{NO_CONTROLLER}: its lease {lease} is {seconds} s old (holder: {holder}); {replicas}");
+        let text = format!("{nobody}: its lease {lease} is {seconds} s old (holder: {holder}); {replicas}");
         return Item::failed(name, text, pods);
     }
     // A clock is wrong, and nobody was seen to renew the lease.
@@ -172,6 +211,35 @@ mod tests {
         assert!(way_out.contains("clusterrolebinding evacuation-controller"), "{way_out}");
         view.now += TimeDelta::minutes(1);
         check(&of(view), State::Failed, "is 62 s old (holder: c-0)");
+    }
+
+    #[test]
+    fn the_built_in_responders_are_judged_by_their_lease_where_they_are_installed() {
+        let item = |built_in| built_in_of(&Facts { built_in, ..testing::facts() });
+        check(&item(Ok(testing::lease("b-0", 2))), State::Ok, "b-0 renewed the lease");
+        let dead = item(Ok(testing::lease("b-0", 58)));
+        check(&dead, State::Failed, "evacuation-built-in-responders is 58 s old (holder: b-0)");
+        assert!(dead.message.starts_with(NO_BUILT_IN), "{dead:?}");
+        assert!(dead.way_out.unwrap().starts_with("kubectl get pods"));
+        check(&item(Ok(testing::lease("", 3))), State::Warning, "was given back 3 s ago");
+        check(&item(Ok(testing::lease("", 58))), State::NotInstalled, "there is no Deployment");
+        check(&item(Err(Unread::Absent)), State::NotInstalled, "there is no lease evacuation-system/");
+        check(
+            &item(Err(Unread::Forbidden("get leases".to_owned()))),
+            State::Unknown,
+            "you cannot get leases",
+        );
+
+        let mut deployed = testing::deployments(0);
+        deployed[0].metadata.name = Some(BUILT_IN.to_owned());
+        for built_in in [Err(Unread::Absent), Ok(testing::lease("", 58))] {
+            let facts = Facts { built_in, deployments: Ok(deployed.clone()), ..testing::facts() };
+            check(&built_in_of(&facts), State::Failed, "0 of 2 replicas ready");
+        }
+    }
+
+    fn built_in_of(facts: &Facts) -> Item {
+        built_in("built-in responders", facts)
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod testing;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{
-    facts::{Facts, LeaseView},
+    facts::{Facts, LeaseView, MANAGER, SCHEDULER},
     item::{Item, LOOK_AT, State},
     reader::{Read, Unread},
     rights::Right,
@@ -38,11 +38,19 @@ pub(super) fn judge(facts: &Facts, now: Timestamp) -> Vec<Item> {
         items.push(cause.map_or_else(|| judged(name), |cause| Item::unknown(name, cause)));
     };
     let cause = silent.or(absent);
-    add("controller-manager", silent, &|name| controllers::controller_manager(name, facts));
+    add("controller-manager", silent, &|name| {
+        let consequence = "budgets are not counted, and pods not replaced";
+        controllers::of_kubernetes(name, MANAGER, &facts.manager, consequence)
+    });
+    add("scheduler", silent, &|name| {
+        let consequence = "new pods, also replacements, get no node";
+        controllers::of_kubernetes(name, SCHEDULER, &facts.scheduler, consequence)
+    });
     add("apiservice", silent, &|name| api::service(name, facts, now));
     add("apiserver", cause, &|name| api::server(name, facts));
     add("store", cause, &|name| api::store(name, facts));
     add("controller", cause, &|name| controllers::controller(name, facts));
+    add("built-in responders", cause, &|name| controllers::built_in(name, facts));
     add("gateway", silent, &|name| gateway::gateway(name, facts));
     add("clocks", silent, &|name| agreement::clocks(name, facts));
     add("versions", cause, &|name| agreement::versions(name, PLUGIN, facts));
@@ -120,14 +128,16 @@ mod tests {
         assert!(items.iter().all(|(_, state)| *state == State::Ok), "{items:?}");
         let names: Vec<&str> = items.iter().map(|(name, _)| *name).collect();
         assert_eq!(
-            names[..9],
+            names[..11],
             [
                 "kubernetes",
                 "controller-manager",
+                "scheduler",
                 "apiservice",
                 "apiserver",
                 "store",
                 "controller",
+                "built-in responders",
                 "gateway",
                 "clocks",
                 "versions"
@@ -191,19 +201,32 @@ mod tests {
     }
 
     #[test]
-    fn a_kube_controller_manager_that_does_not_work_is_a_warning_that_names_its_machine() {
-        let with = |manager| {
-            let facts = Facts { manager, ..testing::facts() };
+    fn a_part_of_kubernetes_that_does_not_work_is_a_warning_that_names_its_machine_and_what_stands_still() {
+        let with = |name: &str, read: Read<LeaseView>| {
+            let facts = match name {
+                "scheduler" => Facts { scheduler: read, ..testing::facts() },
+                _ => Facts { manager: read, ..testing::facts() },
+            };
             let items = judge(&facts, Timestamp::UNIX_EPOCH);
-            items.into_iter().find(|item| item.name == "controller-manager").unwrap()
+            items.into_iter().find(|item| item.name == name).unwrap()
         };
-        let dead = with(Ok(testing::lease("machine-0_b", 58)));
-        assert_eq!(dead.state, State::Warning);
-        let text = "its lease kube-system/kube-controller-manager is 58 s old (holder: machine-0_b): budgets are \
-                    not counted, and pods not replaced";
-        assert_eq!(dead.message, text);
-        assert_eq!(with(Err(Unread::Absent)).state, State::Unknown);
-        assert_eq!(with(Err(Unread::Forbidden("get leases".to_owned()))).state, State::Unknown);
+        for (name, text) in [
+            (
+                "controller-manager",
+                "its lease kube-system/kube-controller-manager is 58 s old (holder: machine-0_b): budgets are \
+                 not counted, and pods not replaced",
+            ),
+            (
+                "scheduler",
+                "its lease kube-system/kube-scheduler is 58 s old (holder: machine-0_b): new pods, also \
+                 replacements, get no node",
+            ),
+        ] {
+            let dead = with(name, Ok(testing::lease("machine-0_b", 58)));
+            assert_eq!((dead.state, dead.message.as_str()), (State::Warning, text));
+            assert_eq!(with(name, Err(Unread::Absent)).state, State::Unknown);
+            assert_eq!(with(name, Err(Unread::Forbidden("get leases".to_owned()))).state, State::Unknown);
+        }
     }
 
     #[test]

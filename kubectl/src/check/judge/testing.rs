@@ -57,7 +57,9 @@ pub(super) fn facts() -> Facts {
         deployments: Ok(deployments(2)),
         stateful_sets: Ok(vec![serde_json::from_value(etcd).unwrap()]),
         lease: Ok(lease("evacuation-controller-0_a", 2)),
+        built_in: Ok(lease("evacuation-built-in-responders-0_a", 2)),
         manager: Ok(lease("machine-0_b", 2)),
+        scheduler: Ok(lease("machine-0_c", 2)),
         webhooks: Ok(serde_json::from_value(json!({
             "metadata": {"name": "evacuation-gateway"},
             "webhooks": [webhook("evict.a.b"), webhook("delete.a.b")],

@@ -52,8 +52,8 @@ async fn a_dead_gateway_is_a_failure_where_it_blocks_calls_and_a_warning_where_t
     let stage = Stage::of(Scene::from_pool("check", &POOL)).await;
     until(&stage, "ok", &["3 webhooks, failurePolicy Ignore;", "it answers"]).await;
     let report = stage.check(None).await;
-    // The kube-controller-manager holds no lease here.
-    assert_eq!(names_in_state(&report.items, "unknown"), ["controller-manager"], "{report:?}");
+    // They hold no lease here.
+    assert_eq!(names_in_state(&report.items, "unknown"), ["controller-manager", "scheduler"], "{report:?}");
 
     let gateway = &stage.gateway().processes()[0];
     gateway.kill().unwrap();

@@ -40,10 +40,10 @@ async fn until_failed(scene: &Scene, names: &[&str]) -> BTreeMap<String, Item> {
 async fn a_working_installation_is_ok_and_a_user_without_rights_sees_what_is_missing() {
     let scene = scene("check").await;
     let items = until_failed(&scene, &[]).await;
-    assert_eq!(names_in_state(&items, "ok").len(), items.len() - 2, "{items:?}");
-    assert_eq!(names_in_state(&items, "notInstalled"), ["gateway"], "{items:?}");
-    // It holds no lease here.
-    assert_eq!(names_in_state(&items, "unknown"), ["controller-manager"], "{items:?}");
+    assert_eq!(names_in_state(&items, "ok").len(), items.len() - 4, "{items:?}");
+    assert_eq!(names_in_state(&items, "notInstalled"), ["built-in responders", "gateway"], "{items:?}");
+    // They hold no lease here.
+    assert_eq!(names_in_state(&items, "unknown"), ["controller-manager", "scheduler"], "{items:?}");
     assert!(items["versions"].message.contains("controller not known ("), "{items:?}");
     let output = scene.platform().kubectl(&["evacuate", "check"]).await.unwrap();
     assert_eq!((output.code, output.stdout.lines().count()), (Some(0), items.len()), "{output:?}");
@@ -54,7 +54,15 @@ async fn a_working_installation_is_ok_and_a_user_without_rights_sees_what_is_mis
     assert_eq!(names_in_state(&items, "failed"), [""; 0], "{items:?}");
     assert_eq!(
         names_in_state(&items, "unknown"),
-        ["apiservice", "controller", "controller-manager", "gateway", "store"],
+        [
+            "apiservice",
+            "built-in responders",
+            "controller",
+            "controller-manager",
+            "gateway",
+            "scheduler",
+            "store"
+        ],
         "{items:?}"
     );
     assert!(items["controller"].message.contains("you cannot get resource \"leases\""), "{items:?}");
