@@ -1,12 +1,13 @@
 //! Replacements that a budget waits for, and their failures.
 
 mod failure;
+mod unplaced;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 
 pub(super) use self::failure::Failure;
-use self::failure::{terminating, unready};
+use self::failure::{given_up, terminating};
 use super::{DrainedPod, STUCK_AFTER_SECONDS, leaving};
 use crate::{
     drain::surroundings::Surroundings,
@@ -73,9 +74,9 @@ pub(super) fn sort<'a>(pod: &DrainedPod<'a>, expected: i32, now: DateTime<Utc>) 
         Replacements { hopeful: 0, worst: None, hope_ends: None, missing: expected.saturating_sub(replaced) };
     for other in others {
         let hope_ends = unready_since(other).map(|since| after(since, STUCK_AFTER_SECONDS));
-        let given_up = hope_ends.is_some_and(|end| end <= now);
+        let is_given_up = hope_ends.is_some_and(|end| end <= now);
         let failure = Failure::of(other, pod.attach_failures);
-        match failure.or_else(|| given_up.then(|| unready(other, pod))) {
+        match failure.or_else(|| is_given_up.then(|| given_up(other, pod))) {
             Some(failure) => replacements.fail(failure),
             None => replacements.hope(hope_ends),
         }

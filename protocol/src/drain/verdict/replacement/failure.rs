@@ -6,7 +6,9 @@ use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 
 use super::{
     super::{AttachFailure, DrainedPod, Hold, asked::Ask, command, leaving, text},
-    condition, since, unready_since,
+    condition, since,
+    unplaced::{self, is_unplaced, says_why},
+    unready_since,
 };
 use crate::pod::{LivePod, PodPhase};
 
@@ -54,6 +56,9 @@ impl<'a> Failure<'a> {
         let budget_name = text::quote(text::name(&budget.metadata));
         let cause = format!("budget {budget_name} waits for pod {name}, {}", self.what);
         let mut way_out = match self.reason {
+            DrainBlockerReason::ReplacementUnschedulable if is_unplaced(self.pod) => {
+                unplaced::way_out(self.pod)
+            }
             DrainBlockerReason::ReplacementUnschedulable => {
                 let capacity = "add capacity or uncordon a node";
                 match command::end(ask.pod) {
@@ -107,9 +112,8 @@ impl<'a> Failure<'a> {
 }
 
 fn unschedulable(pod: &Pod) -> Option<Failure<'_>> {
-    let scheduled = condition(pod, "PodScheduled")?;
-    let fails = scheduled.status == "False" && scheduled.reason.as_deref() == Some("Unschedulable");
-    if !fails || LivePod::of(pod).phase != PodPhase::Pending {
+    let scheduled = condition(pod, "PodScheduled").filter(|scheduled| says_why(scheduled))?;
+    if LivePod::of(pod).phase != PodPhase::Pending {
         return None;
     }
     Some(Failure {
@@ -154,8 +158,16 @@ fn container(pod: &Pod) -> Option<Failure<'_>> {
     Some(Failure { pod, reason, object: None, since, what })
 }
 
-/// Returns the failure of a pod around a drained one that is not ready and does not say why.
-pub(super) fn unready<'p>(pod: &'p Pod, drained: &DrainedPod<'_>) -> Failure<'p> {
+/// Returns the failure of a pod around a drained one that has not become ready and does not say why.
+pub(super) fn given_up<'p>(pod: &'p Pod, drained: &DrainedPod<'_>) -> Failure<'p> {
+    if !is_unplaced(pod) {
+        return unready(pod, drained);
+    }
+    let reason = DrainBlockerReason::ReplacementUnschedulable;
+    Failure { pod, reason, object: None, since: unready_since(pod), what: unplaced::what(pod) }
+}
+
+fn unready<'p>(pod: &'p Pod, drained: &DrainedPod<'_>) -> Failure<'p> {
     let since = unready_since(pod);
     let said = since.map(|since| format!(" since {}", text::time(since))).unwrap_or_default();
     let because = dead_node(pod, drained).map(|dead| format!(", because {dead}")).unwrap_or_default();

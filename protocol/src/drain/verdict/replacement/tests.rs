@@ -89,6 +89,47 @@ fn a_pod_that_does_not_end_is_named_with_what_keeps_it_and_the_way_out() {
     }
 }
 
+#[test]
+fn a_pod_that_no_scheduler_looks_at_is_named_after_a_minute_with_its_scheduler_or_its_gates() {
+    let healthy = pod(json!({}));
+    let created = |at| json!({"metadata": {"creationTimestamp": time(at)}});
+    let waits = |at, spec: Value| {
+        let mut spec = spec;
+        merge(&mut spec, json!({"containers": []}));
+        let mut patch = created(at);
+        merge(&mut patch, json!({"spec": spec}));
+        with(&starting("db-1"), patch)
+    };
+    let of = |other: Pod| held(&healthy, &evicting(), &[exhausted()], &[other]);
+    let slow = "Blocked BudgetExhausted PodDisruptionBudget/db slow 0 -";
+    assert_eq!(line(&of(waits(941, json!({})))), slow, "it has a minute");
+    let placed = of(waits(940, json!({"nodeName": "n"})));
+    assert_eq!(line(&placed), "Blocked ReplacementUnready Pod/db-1 stuck 940 -", "its kubelet is late");
+    for (spec, cause, way_out) in [
+        (
+            json!({}),
+            "which has no node, and scheduler default-scheduler has not said why",
+            "see if the kube-scheduler works: kubectl get lease kube-scheduler -n kube-system",
+        ),
+        (
+            json!({"schedulerName": "gangs"}),
+            "which has no node, and scheduler gangs has not said why",
+            "see if the scheduler gangs works; or have the owner name another one (spec.schedulerName)",
+        ),
+        (
+            json!({"schedulingGates": [{"name": "example.com/quota"}, {"name": "b"}]}),
+            "which no scheduler may place before its scheduling gates are removed: example.com/quota, b",
+            "see if the controller that removes the gates works, such as that of a quota; or remove them from \
+             spec.schedulingGates of the pod",
+        ),
+    ] {
+        let judgement = of(waits(940, spec));
+        assert_eq!(line(&judgement), "Blocked ReplacementUnschedulable Pod/db-1 stuck 940 -");
+        let message = judgement.blocker.unwrap().message;
+        assert_eq!(message, format!("budget db waits for pod db-1, {cause}; what helps: {way_out}"));
+    }
+}
+
 /// Judges at that time a pod of whose budget nobody creates the third pod.
 fn missing(pod: &Pod, evacuation: &Evacuation, patch: Value, now: i64) -> PodJudgement {
     let budget = budget(0, 2, 2, 3, patch);
