@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use evacuation_api::{
-    DrainBlockerReason, NO_REPLACEMENT_REASON, ONE_AT_A_TIME_ANNOTATION, REPLACEMENT_RESPONDER,
-    from_condition_time, parse_one_at_a_time,
+    Answer, DrainBlockerReason, NO_REPLACEMENT_REASON, ONE_AT_A_TIME_ANNOTATION, REPLACEMENT_RESPONDER,
+    ResponderState, ResponderStatus, from_condition_time, parse_one_at_a_time,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -21,6 +21,53 @@ const REPLACED_FIRST: &str = "register the responder surge.evacuation.dev/replac
                               built-in responders are installed, and drain again, unless two of its pods must \
                               not run at once (strategy Recreate, maxSurge 0, a host port, a claim with \
                               ReadWriteOncePod); or ";
+
+/// The way out for a pod whose replacement responder is silent.
+const NOT_ANSWERED: &str =
+    "see if the built-in responders work (kubectl evacuate check), and drain again; or ";
+/// The way out for a pod whose replacement was not ready in time.
+const NOT_READY: &str = "see why its replacement was not ready, and drain again; or ";
+/// The way out while the disruption controller counts a replacement.
+const IS_COUNTED: &str = "nothing is needed, because the budget counts the replacement within seconds";
+
+/// What becomes of a replacement that is to be ready before the pod goes.
+#[derive(Default)]
+struct Replacing {
+    /// What is known of it, with `; ` before it.
+    known: String,
+    /// The way out by it, with `; or ` after it.
+    way_out: &'static str,
+    /// The time by which the budget counts a replacement that is ready.
+    counted_by: Option<DateTime<Utc>>,
+}
+
+impl Replacing {
+    fn new(known: impl Into<String>, way_out: &'static str) -> Self {
+        Self { known: known.into(), way_out, counted_by: None }
+    }
+
+    /// Returns what the replacement responder has made of the pod.
+    fn of(said: &ResponderStatus) -> Self {
+        let tell = |what: &str| {
+            format!("; responder {REPLACEMENT_RESPONDER} {what}{}", text::remark(said.message.as_deref()))
+        };
+        match (said.answer, said.state) {
+            _ if said.reason.as_deref() == Some(NO_REPLACEMENT_REASON) => {
+                Self::new(tell(&format!("answered {NO_REPLACEMENT_REASON}")), "")
+            }
+            (Some(Answer::Accept), _) => Self {
+                counted_by: said.answer_time.map(|time| after(time.0, COUNTED_SECONDS)),
+                ..Self::new(tell("accepted"), "")
+            },
+            (Some(Answer::Refuse), _) => Self::new(tell("refused"), NOT_READY),
+            (Some(Answer::Delay), ResponderState::Interrupted) => {
+                Self::new(tell("was not done when its delay ended"), NOT_READY)
+            }
+            (None, ResponderState::Interrupted) => Self::new(tell("did not answer"), NOT_ANSWERED),
+            _ => Self::default(),
+        }
+    }
+}
 
 impl One<'_> {
     /// Returns the hold by a budget that the disruption controller failed to compute.
@@ -61,43 +108,46 @@ impl One<'_> {
             )
         };
         let pod = self.ask.pod.pod;
-        let is_of_set = controller(pod).is_some_and(|owner| owner.kind == "ReplicaSet");
-        let alone = self.stays_alone().filter(|_| is_of_set);
+        let replacing = self.replacing();
+        let since = blocked_since(self.ask);
+        let cause = self.view.cause() + &replacing.known;
+        if let Some(time) = replacing.counted_by.filter(|time| self.ask.now < *time) {
+            let hold = self.hold_by(DrainBlockerReason::BudgetAllowsNone, since, cause, IS_COUNTED);
+            return hold.changing_at(Some(time));
+        }
         let spec = self.budget.spec.as_ref();
         let is_number = spec.is_some_and(|spec| matches!(spec.min_available, Some(IntOrString::Int(_))));
         let way_out = format!(
             "{unready_goes}{}let the budget allow one disruption: {}{}; or have the pod deleted at a \
              deadline, which the budget does not prevent: {}",
-            if is_of_set && alone.is_none() { REPLACED_FIRST } else { "" },
+            replacing.way_out,
             command::allow_one(self.budget, expected, controller(pod).is_some()),
             if is_number { "; or add a replica" } else { "" },
             command::delete_at_deadline(self.ask.pod),
         );
-        let cause = self.view.cause() + &alone.unwrap_or_default();
-        let since = blocked_since(self.ask);
         self.hold_by(DrainBlockerReason::BudgetAllowsNone, since, cause, &way_out).stuck()
     }
 
-    /// Returns the reason, with `; ` before it, for which no replacement can be ready before the pod goes:
-    /// the replacement responder said so, or would.
-    fn stays_alone(&self) -> Option<String> {
-        let responders = self.ask.status.responders.iter().flatten();
-        let said = responders.into_iter().find(|responder| {
-            responder.name == REPLACEMENT_RESPONDER
-                && responder.reason.as_deref() == Some(NO_REPLACEMENT_REASON)
-        });
-        if let Some(said) = said {
-            let remark = text::remark(said.message.as_deref());
-            return Some(format!(
-                "; responder {REPLACEMENT_RESPONDER} answered {NO_REPLACEMENT_REASON}{remark}"
-            ));
+    /// Returns what becomes of a replacement. Where its responder is not registered, it can be, for a pod of
+    /// a ReplicaSet.
+    fn replacing(&self) -> Replacing {
+        let pod = self.ask.pod.pod;
+        let mut responders = self.ask.status.responders.iter().flatten();
+        if let Some(said) = responders.find(|responder| responder.name == REPLACEMENT_RESPONDER) {
+            return Replacing::of(said);
         }
-        let annotations = self.ask.pod.pod.metadata.annotations.as_ref()?;
-        let said = annotations.get(ONE_AT_A_TIME_ANNOTATION)?;
+        if controller(pod).is_none_or(|owner| owner.kind != "ReplicaSet") {
+            return Replacing::default();
+        }
+        let annotations = pod.metadata.annotations.as_ref();
+        let said = annotations.and_then(|annotations| annotations.get(ONE_AT_A_TIME_ANNOTATION));
         // The responder takes a value that it cannot read for true, too.
-        parse_one_at_a_time(said).unwrap_or(true).then(|| {
-            format!("; by its annotation {ONE_AT_A_TIME_ANNOTATION} no replacement runs beside the pod")
-        })
+        if said.is_some_and(|said| parse_one_at_a_time(said).unwrap_or(true)) {
+            let text =
+                format!("; by its annotation {ONE_AT_A_TIME_ANNOTATION} no replacement runs beside the pod");
+            return Replacing::new(text, "");
+        }
+        Replacing::new("", REPLACED_FIRST)
     }
 
     /// Returns the hold by a budget that is legal and allows nothing: the disruption controller expects no

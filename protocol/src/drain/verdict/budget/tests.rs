@@ -2,7 +2,7 @@ use evacuation_api::{
     DeadlineAction, DrainBlocker, NO_REPLACEMENT_REASON, ONE_AT_A_TIME_ANNOTATION, REPLACEMENT_RESPONDER,
     Requester, ResponderState, ResponderStatus,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::{
     PodJudgement, Standing,
@@ -535,7 +535,6 @@ fn a_replacement_first_is_named_only_where_one_can_be_made() {
             Some(said),
         ),
         ("another said so", of_set(json!({})), answered("self", NO_REPLACEMENT_REASON), true, None),
-        ("it was ready", of_set(json!({})), answered(REPLACEMENT_RESPONDER, "ReplacementReady"), true, None),
     ];
     for (what, pod, evacuation, is_named, cause) in table {
         let message = held(&pod, &evacuation, &[none()], &[]).blocker.unwrap().message;
@@ -546,6 +545,65 @@ fn a_replacement_first_is_named_only_where_one_can_be_made() {
         assert_eq!(unless, is_named, "{what}: {message}");
         let rest = ", 3 of 3 pods must be healthy)".to_owned() + cause.unwrap_or("; what helps: ");
         assert!(message.contains(&rest), "{what}: {message}");
+    }
+}
+
+#[test]
+fn a_registered_replacement_responder_is_told_by_what_became_of_it_and_never_to_be_registered() {
+    let alone = pod(json!({"metadata": {"ownerReferences": [{
+        "kind": "ReplicaSet", "name": "web-1", "uid": "1", "controller": true,
+    }]}}));
+    let said = |patch: Value| {
+        with(evicting(), |status| {
+            let mut responder = json!({
+                "name": REPLACEMENT_RESPONDER, "priority": 1, "timeoutSeconds": 60, "maxDelaySeconds": 600,
+            });
+            merge(&mut responder, patch);
+            status.responders = Some(vec![serde_json::from_value(responder).unwrap()]);
+        })
+    };
+    let accepted = |at: i64| {
+        said(
+            json!({"state": "Completed", "answer": "Accept", "answerTime": time(at), "reason": "ReplacementReady"}),
+        )
+    };
+    let (ready, lasts) =
+        ("; responder surge.evacuation.dev/replacement accepted; what helps: ", Some(at(1001)));
+    let again =
+        "see why its replacement was not ready, and drain again; or let the budget allow one disruption: ";
+    let table = [
+        // Judged at 1000.
+        (accepted(986), "slow", ready, "nothing is needed, because the budget counts the replacement", lasts),
+        (accepted(985), "stuck", ready, "let the budget allow one disruption: ", None),
+        (
+            said(json!({"state": "Interrupted"})),
+            "stuck",
+            "; responder surge.evacuation.dev/replacement did not answer; what helps: ",
+            "see if the built-in responders work (kubectl evacuate check), and drain again; or let the budget ",
+            None,
+        ),
+        (
+            said(json!({"state": "Interrupted", "answer": "Delay", "message": "web-2 is not ready"})),
+            "stuck",
+            " was not done when its delay ended: web-2 is not ready; what helps: ",
+            again,
+            None,
+        ),
+        (
+            said(json!({"state": "Completed", "answer": "Refuse", "message": "not ready within 600 s"})),
+            "stuck",
+            "; responder surge.evacuation.dev/replacement refused: not ready within 600 s; what helps: ",
+            again,
+            None,
+        ),
+    ];
+    for (evacuation, word, known, way_out, changes_at) in table {
+        let judgement = held(&alone, &evacuation, &[budget(0, 1, 1, 1, json!({}))], &[]);
+        let expected = format!("Blocked BudgetAllowsNone PodDisruptionBudget/db {word} 0 -");
+        assert_eq!((line(&judgement), judgement.changes_at), (expected, changes_at), "{known}");
+        let message = judgement.blocker.unwrap().message;
+        assert!(message.contains(&format!("{known}{way_out}")), "{message}");
+        assert!(!message.contains("register the responder"), "{message}");
     }
 }
 
