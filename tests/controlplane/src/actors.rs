@@ -38,7 +38,7 @@ impl Actors<'_> {
     pub(crate) fn scheduler(&self) -> Result<Component> {
         let kubeconfig = self.kubeconfig("system:kube-scheduler", None)?;
         let (mut command, port) = self.command(Program::KubeScheduler, &kubeconfig)?;
-        command.args(["--kube-api-qps=200", "--kube-api-burst=400"]);
+        command.args(["--kube-api-qps=200", "--kube-api-burst=400"]).args(&self.options.scheduler_args);
         self.spawn(Program::KubeScheduler, command, Readiness::Listens { port })
     }
 

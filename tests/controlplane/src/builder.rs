@@ -20,6 +20,7 @@ pub struct Builder {
     pub(crate) runtime_config: Vec<String>,
     pub(crate) apiserver_args: Vec<String>,
     pub(crate) controller_manager_args: Vec<String>,
+    pub(crate) scheduler_args: Vec<String>,
     pub(crate) pod_range: u8,
     pub(crate) pod_ready_after: Range<Duration>,
     pub(crate) pod_gone_after: Range<Duration>,
@@ -33,6 +34,7 @@ impl Default for Builder {
             runtime_config: Vec::new(),
             apiserver_args: Vec::new(),
             controller_manager_args: Vec::new(),
+            scheduler_args: Vec::new(),
             pod_range: 127,
             pod_ready_after: Duration::from_secs(1)..Duration::from_secs(2),
             pod_gone_after: Duration::from_secs(1)..Duration::from_millis(1200),
@@ -73,6 +75,13 @@ impl Builder {
     #[must_use]
     pub fn controller_manager_args(mut self, arguments: &[&str]) -> Self {
         self.controller_manager_args.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        self
+    }
+
+    /// Further arguments of kube-scheduler.
+    #[must_use]
+    pub fn scheduler_args(mut self, arguments: &[&str]) -> Self {
+        self.scheduler_args.extend(arguments.iter().map(|&argument| argument.to_owned()));
         self
     }
 

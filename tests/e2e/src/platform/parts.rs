@@ -157,8 +157,11 @@ impl Platform {
         if let Some(balancer) = &self.balancer {
             balancer.all();
         }
-        let etcds = self.etcd.iter().chain([self.control_plane.etcd()]);
-        for component in etcds.map(controlplane::Etcd::component).chain([self.control_plane.apiserver()]) {
+        let control_plane = &self.control_plane;
+        let etcds = self.etcd.iter().chain([control_plane.etcd()]);
+        let kubernetes =
+            [control_plane.apiserver(), control_plane.controller_manager(), control_plane.scheduler()];
+        for component in etcds.map(controlplane::Etcd::component).chain(kubernetes) {
             component.process().start()?;
             component.resume()?;
             component.ready().await?;
@@ -168,6 +171,9 @@ impl Platform {
             process.resume()?;
         }
         self.start_built_in_responders().await?;
+        if let Some(process) = &self.built_in_responders {
+            process.resume()?;
+        }
         for process in self.gateway.iter().flat_map(Gateway::processes) {
             process.start()?;
             process.resume()?;

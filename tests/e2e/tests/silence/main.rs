@@ -7,6 +7,7 @@
     reason = "a test fails by panic, so that the logs are kept"
 )]
 
+mod asleep;
 mod check;
 mod commands;
 mod follow;
