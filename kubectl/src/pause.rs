@@ -1,6 +1,6 @@
 //! `kubectl evacuate pause NAME|NODE` and `kubectl evacuate resume NAME|NODE`
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use evacuation_api::NodeEvacuation;
 use kube::{
@@ -13,7 +13,7 @@ use crate::{
     Exit,
     complaint::with_rest,
     connection::Connection,
-    drain_ref::{DrainRef, drain_ref},
+    drain_ref::{DrainRef, drain_ref, has_ended},
     output::say,
 };
 
@@ -84,6 +84,9 @@ async fn set(
 ) -> anyhow::Result<()> {
     for drain in name.alone(client).await? {
         let name = drain.name_any();
+        if has_ended(&drain) {
+            bail!("nodeevacuation {name} cannot be {word}: it has ended");
+        }
         let changed = api.patch(&name, &PatchParams::default(), patch).await;
         changed.with_context(|| format!("nodeevacuation {name} cannot be {word}"))?;
         say(format_args!("nodeevacuation {name} {word}"))?;

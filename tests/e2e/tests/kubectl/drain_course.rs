@@ -308,6 +308,12 @@ async fn a_selector_drains_all_of_its_nodes_and_a_pause_holds_them() {
         assert!(cordoned(&desk, node).await);
     }
     assert_eq!(desk.count().await, 2);
+    for (command, word) in [("pause", "paused"), ("resume", "resumed")] {
+        let late = desk.platform().kubectl(&["evacuate", command, &name]).await.unwrap();
+        assert_eq!(late.code, Some(1), "{late:?}");
+        let text = format!("error: nodeevacuation {name} cannot be {word}: it has ended");
+        assert_has(&late.stderr, &[&text]);
+    }
     let none = desk.platform().kubectl(&["evacuate", "node", "-l", "pool=no-such"]).await.unwrap();
     assert_eq!(none.code, Some(0), "{none:?}");
     assert_has(&none.stderr, &["no node has the labels"]);
