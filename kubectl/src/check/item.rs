@@ -5,7 +5,10 @@ use std::fmt::{Display, Formatter, Result};
 use serde::Serialize;
 
 use super::reader::Unread;
-use crate::plain::{columns, plain};
+use crate::{
+    connection::CHECK_FIRST,
+    plain::{columns, plain},
+};
 
 /// Words by which a message of the connection, or a warning of the API server, names the place to look at.
 pub(super) const LOOK_AT: &str = ". Look at: ";
@@ -89,7 +92,9 @@ impl Item {
             },
             Unread::Absent => Self::failed(name, absent, way_out),
             Unread::Failed(text) => match text.split_once(LOOK_AT) {
-                Some((message, place)) => Self::failed(name, message, place),
+                Some((message, place)) => {
+                    Self::failed(name, message, place.strip_prefix(CHECK_FIRST).unwrap_or(place))
+                }
                 None => Self::failed(name, text, way_out),
             },
         }
@@ -168,8 +173,10 @@ mod tests {
             (State::Unknown, "you cannot get resource \"leases\"")
         );
         assert_eq!(item(Unread::Absent), Item::failed("store", "there is none", "deploy"));
-        let failed = item(Unread::Failed("the API does not answer. Look at: the pods".to_owned()));
-        assert_eq!(failed, Item::failed("store", "the API does not answer", "the pods"));
+        for place in ["the pods", "kubectl evacuate check; the pods"] {
+            let failed = item(Unread::Failed(format!("the API does not answer. Look at: {place}")));
+            assert_eq!(failed, Item::failed("store", "the API does not answer", "the pods"));
+        }
         assert_eq!(item(Unread::Failed("x".to_owned())), Item::failed("store", "x", "deploy"));
     }
 }

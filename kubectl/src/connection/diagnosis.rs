@@ -16,6 +16,8 @@ use super::failure::Server;
 
 /// Time for reading the APIService. The command waits for it before it reports a failure.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The command to run first in an outage of the evacuation API: it finds the part that has failed.
+pub(crate) const CHECK_FIRST: &str = "kubectl evacuate check; ";
 /// Largest APIService that is read.
 const BYTES: usize = 256 << 10;
 
@@ -75,7 +77,7 @@ impl Diagnosis {
                 let since = since.map(|since| format!(", {since}")).unwrap_or_default();
                 let namespace = self.namespace().map(|name| format!("; kubectl get pods -n {name}"));
                 format!(
-                    "{name} {deed}{since}. Look at: kubectl get apiservice {}{}",
+                    "{name} {deed}{since}. Look at: {CHECK_FIRST}kubectl get apiservice {}{}",
                     api_service(),
                     namespace.unwrap_or_default()
                 )
@@ -163,8 +165,8 @@ mod tests {
         let (_, after) = after.split_once(" (").unwrap();
         assert_eq!(
             after,
-            "MissingEndpoints: no addresses). Look at: kubectl get apiservice v1alpha1.evacuation.dev; \
-             kubectl get pods -n evacuation-system"
+            "MissingEndpoints: no addresses). Look at: kubectl evacuate check; kubectl get apiservice \
+             v1alpha1.evacuation.dev; kubectl get pods -n evacuation-system"
         );
         let now = "2026-01-01T00:01:03Z".parse().unwrap();
         assert_eq!(

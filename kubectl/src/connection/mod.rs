@@ -24,7 +24,7 @@ use self::{
     overrides::Overrides,
 };
 pub(crate) use self::{
-    diagnosis::{api_service, unavailable},
+    diagnosis::{CHECK_FIRST, api_service, unavailable},
     outages::Outages,
     overrides::bearer,
     warnings::warnings,

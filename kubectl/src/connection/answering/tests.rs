@@ -83,8 +83,8 @@ async fn an_outage_is_named_after_two_seconds_and_ends_the_request_at_its_limit(
     let first = tokio::time::timeout(SILENCE + Duration::from_millis(10), &mut request).await;
     assert!(first.is_err());
     let lines = stage.outages.lines();
-    let expected = "the evacuation API does not answer (503: service unavailable). Look at: kubectl get \
-                    apiservice v1alpha1.evacuation.dev";
+    let expected = "the evacuation API does not answer (503: service unavailable). Look at: kubectl \
+                    evacuate check; kubectl get apiservice v1alpha1.evacuation.dev";
     assert!(lines.len() == 1 && lines[0].starts_with(expected), "{lines:?}");
     let error = request.await.unwrap_err();
     assert!(error.contains(expected), "{error}");

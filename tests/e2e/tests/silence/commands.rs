@@ -46,7 +46,10 @@ async fn while_the_api_server_is_down_each_command_names_it_and_writes_nothing_l
     let server = scene.platform().apiserver();
     server.kill().unwrap();
 
-    let silence = ["warning: the evacuation API does not answer", "Look at: kubectl get apiservice"];
+    let silence = [
+        "warning: the evacuation API does not answer",
+        "Look at: kubectl evacuate check; kubectl get apiservice",
+    ];
     let limit = "--request-timeout=5s";
     let status = fails(&scene, &["evacuate", "status", limit]).await;
     assert_has(&status, &silence);
