@@ -1,4 +1,4 @@
-//! Flags that a command does not have, and the tip for people who come from `kubectl drain`.
+//! Flags and commands that do not exist, and the tip for people who come from `kubectl drain`.
 
 use clap::{
     Error,
@@ -6,9 +6,16 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// Replaces clap's tips for an unknown flag. A guess such as `to pass '--force' as a value` helps nobody, and
-/// neither does a similar flag that means something else.
+/// Replaces clap's tips for an unknown flag or command. A guess such as `to pass '--force' as a value` helps
+/// nobody, and neither does a similar flag that means something else.
 pub(crate) fn explained(mut error: Error) -> Error {
+    if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand).cloned()
+        && let Some(tip) = command_tip(&command)
+    {
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
+        return error;
+    }
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
@@ -28,6 +35,25 @@ pub(crate) fn explained(mut error: Error) -> Error {
 /// Returns what means the same here as a flag of `kubectl drain`, or one that all of kubectl's commands have.
 fn tip(flag: &str) -> Option<&'static str> {
     drain_tip(flag).or_else(|| global_tip(flag))
+}
+
+/// Returns what does here what a command of kubectl does, or what people look for under another name.
+fn command_tip(command: &str) -> Option<&'static str> {
+    Some(match command {
+        "cordon" | "drain" | "nodes" => "kubectl evacuate node NODE cordons the node and drains it",
+        "uncordon" | "delete" | "abort" | "stop" => {
+            "kubectl evacuate cancel NODE ends the drain of a node and uncordons it; of a pod: kubectl evacuate \
+             cancel pod/POD"
+        }
+        "get" | "list" | "ls" | "watch" => {
+            "kubectl evacuate status shows drains; kubectl get evacuations shows pods"
+        }
+        "describe" | "explain" | "logs" | "events" => {
+            "kubectl evacuate why POD, or why NODE, says what holds it and what helps"
+        }
+        "create" | "evict" | "evacuate" | "pod" => "kubectl create evacuation POD asks a pod to move",
+        _ => return None,
+    })
 }
 
 fn global_tip(flag: &str) -> Option<&'static str> {
@@ -186,6 +212,24 @@ mod tests {
         assert!(text.contains("'--ignore-daemonsets'") && !text.contains("as a value"), "{text}");
         let text = said(&["node", "a", "--xyz"]);
         assert!(text.contains("'--xyz'") && !text.contains("tip:"), "{text}");
+    }
+
+    #[test]
+    fn a_command_of_another_name_gets_the_tip_that_works_here_and_a_typo_the_similar_one() {
+        for (command, expected) in [
+            ("drain", "kubectl evacuate node NODE"),
+            ("uncordon", "kubectl evacuate cancel NODE"),
+            ("delete", "kubectl evacuate cancel pod/POD"),
+            ("get", "kubectl evacuate status"),
+            ("describe", "kubectl evacuate why POD"),
+            ("create", "kubectl create evacuation POD"),
+            ("statsu", "'status'"),
+        ] {
+            let text = said(&[command, "a"]);
+            assert!(text.contains(expected), "{expected:?} is not in {text}");
+            assert!(text.contains("unrecognized subcommand"), "{text}");
+            assert_eq!(text.matches("tip:").count(), 1, "{text}");
+        }
     }
 
     #[test]
